@@ -1,46 +1,62 @@
-"""Run the measurements that are named, or all of them; ``raw`` and ``real`` read folders."""
+"""Run the benchmarks that are named, or all of them.
+
+A name is that of a module, ``many``, or of one of its tables, ``many.outlying_rows``; words such as
+``seeds=1`` are arguments of the tables that have them, and a folder is ``folder=...``.
+"""
 
 import sys
+from ast import literal_eval
+from collections.abc import Callable, Iterator
 from importlib import import_module
+from inspect import Parameter, signature
 from pathlib import Path
+from typing import Any
 
-NAMES = (
-    "kmeans",
-    "many",
-    "blobs",
-    "whole_fit",
-    "passes",
-    "scaling",
-    "memory",
-    "plan",
-    "missing",
-    "weights",
-    "sparse",
-    "answers",
-    "selection",
-    "choice",
-    "cells",
-    "number",
-    "mixed",
-    "mixed_number",
-    "raw",
-    "real",
-    "explorer",
-    "helpers",
-    "blocks",
-    "gpu",
-)
+from benchmarks.declare import NotHereError
+
+HELPERS = {"__init__", "__main__", "data", "declare", "gradients", "timing"}
+NAMES = sorted({path.stem for path in Path(__file__).parent.glob("*.py")} - HELPERS)
 
 
-def main() -> None:
-    folders = [Path(word) for word in sys.argv[1:] if word not in NAMES and Path(word).is_dir()]
-    chosen = [word for word in sys.argv[1:] if Path(word) not in folders] or NAMES
-    for name in chosen:
-        if name not in NAMES:
-            sys.exit(f"benchmarks: {name!r} is not one of {', '.join(NAMES)}.")
-        measure = import_module(f"benchmarks.{name}").main
-        measure(folders) if name in ("raw", "real") else measure()
+def main(words: list[str]) -> None:
+    given = dict(_value(*word.split("=", 1)) for word in words if "=" in word)
+    names = []
+    for word in words:
+        if word not in NAMES and Path(word).is_dir():
+            given["folder"] = Path(word)
+        elif "=" not in word:
+            names.append(word)
+    for name in names or NAMES:
+        for measure in _benchmarks(name):
+            taken = signature(measure).parameters
+            lacking = [
+                word
+                for word, parameter in taken.items()
+                if parameter.default is Parameter.empty and word not in given
+            ]
+            try:
+                if lacking:
+                    raise NotHereError(f"say {lacking[0]}=...")
+                measure(**{word: value for word, value in given.items() if word in taken})
+            except NotHereError as error:
+                print(f"\n{name}: {measure.__name__} is left out: {error}.")
+
+
+def _value(name: str, text: str) -> tuple[str, Any]:
+    try:
+        return name, literal_eval(text)
+    except (ValueError, SyntaxError):
+        return name, Path(text) if name == "folder" else text
+
+
+def _benchmarks(name: str) -> Iterator[Callable[..., None]]:
+    module, _, only = name.partition(".")
+    if module not in NAMES:
+        sys.exit(f"benchmarks: {module!r} is not one of {', '.join(NAMES)}.")
+    for key, value in list(vars(import_module(f"benchmarks.{module}")).items()):
+        if getattr(value, "is_benchmark", False) and only in ("", key):
+            yield value
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -7,18 +7,18 @@ is the fit to the same table whose outlying cells were made missing.
 """
 
 import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.cluster import KMeans
 
-from benchmarks.timing import print_table
+from benchmarks.data import normal_clusters
+from benchmarks.declare import Rows, benchmark
+from benchmarks.timing import best_of
 from rskc import RobustSparseKMeans
 from rskc.metrics import classification_error_rate
 
-SEEDS, OTHER_SEEDS = range(4), range(10, 14)
 SIZE = 10.0
 # The mean CER of RSKC on tables of these draws.
 RSKC = {
@@ -57,8 +57,7 @@ def scattered(
     """Outlying cells of either sign anywhere, or of one value, or in a tenth of the columns."""
     rng = np.random.default_rng(seed)
     clusters = np.arange(n) % K
-    X = rng.normal(size=(n, p))
-    X[:, :q] += (rng.normal(size=(K, q)) * separation)[clusters]
+    X = normal_clusters(rng, clusters, p, q, separation)
     cells = rng.random((n, p)) < share
     if kind == "few columns":
         columns = rng.choice(p, p // 10, replace=False)
@@ -121,83 +120,63 @@ def nine_kinds(seed: int) -> Iterator[tuple[str, Table]]:
     yield "3%, t noise", of_t_noise(seed, 0.03, **size)
 
 
-# ---- Methods
-
-
-def _ours(table: Table, seed: int, **options: object) -> np.ndarray:
-    model = RobustSparseKMeans(table.n_clusters, random_state=seed, **options)
-    return model.fit(table.X).labels_
-
-
-def _kmeans(table: Table, seed: int) -> np.ndarray:
-    return KMeans(table.n_clusters, n_init=10, random_state=seed).fit_predict(table.X)
-
-
-def _clipped(table: Table, seed: int) -> np.ndarray:
-    low, high = np.percentile(table.X, (5, 95), axis=0)
-    return _kmeans(table._replace(X=np.clip(table.X, low, high)), seed)
-
-
 def known(table: Table) -> Table:
     return table._replace(X=np.where(table.cells, np.nan, table.X))
 
 
-METHODS: dict[str, Callable[[Table, int], np.ndarray]] = {
+def clipped(table: Table) -> Table:
+    return table._replace(X=np.clip(table.X, *np.percentile(table.X, (5, 95), axis=0)))
+
+
+def _ours(table: Table, seed: int, **options: object) -> RobustSparseKMeans:
+    return RobustSparseKMeans(table.n_clusters, random_state=seed, **options).fit(table.X)
+
+
+def _kmeans(table: Table, seed: int) -> KMeans:
+    return KMeans(table.n_clusters, n_init=10, random_state=seed).fit(table.X)
+
+
+METHODS: dict[str, Callable[[Table, int], KMeans | RobustSparseKMeans]] = {
     "default": _ours,
     "cells=None": lambda table, seed: _ours(table, seed, cells=None),
     "KMeans": _kmeans,
-    "KMeans, clipped columns": _clipped,
+    "KMeans, clipped columns": lambda table, seed: _kmeans(clipped(table), seed),
     "cells known": lambda table, seed: _ours(known(table), seed),
 }
 
 
 def cer(table: Table, labels: np.ndarray) -> float:
-    own = table.clusters >= 0
-    return classification_error_rate(labels[own], table.clusters[own])
+    member = table.clusters >= 0
+    return classification_error_rate(labels[member], table.clusters[member])
 
 
-# ---- What is printed
-
-
-def main(seeds: Iterable[int] = SEEDS, others: Iterable[int] = OTHER_SEEDS) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        _rivals(list(seeds))
-        _kinds(list(others))
-
-
-def _rivals(seeds: list[int]) -> None:
-    rows = []
+@benchmark(
+    "CER, 200 x 500 and 200 x 300, {seeds} seeds",
+    " | ".join(["table", *(f"{name} {{:.3f}}" for name in [*METHODS, "RSKC"])]),
+)
+def rivals(seeds: int = 4) -> Rows:
     for (kind, share), theirs in RSKC.items():
-        tables = [
-            small_cluster(seed, share) if kind == "small cluster" else scattered(seed, share, kind)
-            for seed in seeds
-        ]
-        found = [
-            np.mean(
-                [cer(table, method(table, seed)) for seed, table in zip(seeds, tables, strict=True)]
-            )
-            for method in METHODS.values()
-        ]
-        rows.append((f"{kind}, {share:.1%}", *(f"{each:.3f}" for each in found), f"{theirs:.3f}"))
-    header = ("table", *METHODS, "RSKC")
-    print_table(f"CER, 200 x 500 and 200 x 300, {len(seeds)} seeds", header, rows)
+        errors = []
+        for seed in range(seeds):
+            small = kind == "small cluster"
+            table = small_cluster(seed, share) if small else scattered(seed, share, kind)
+            errors.append([cer(table, fit(table, seed).labels_) for fit in METHODS.values()])
+        yield f"{kind}, {share:.1%}", *np.mean(errors, axis=0), theirs
 
 
-def _kinds(seeds: list[int]) -> None:
-    found: dict[str, list[tuple[float, ...]]] = {}
-    for seed in seeds:
+@benchmark(
+    "K given, {seeds} seeds; time on one CPU, and beside cells=None",
+    "150 x 400 | CER {:.3f} | cells known {:.3f} | recall {:.2f} | false {:.1f} | "
+    "found {:.3f} | clean flagged {:.4f} | seconds {:.3f} | time {:.2f}x",
+)
+def kinds(seeds: int = 4, first: int = 10) -> Rows:
+    results: dict[str, list[tuple[float, ...]]] = {}
+    for seed in range(first, first + seeds):
         for name, table in nine_kinds(seed):
-            found.setdefault(name, []).append(_measured(table, seed))
-    formats = ("{:.3f}", "{:.3f}", "{:.2f}", "{:.1f}", "{:.3f}", "{:.4f}", "{:.3f}", "{:.2f}x")
-    rows = []
-    for name, each in found.items():
-        *means, seconds, without = np.mean(each, axis=0)
-        values = *means, seconds, seconds / without
-        rows.append((name, *(f.format(v) for f, v in zip(formats, values, strict=True))))
-    header = ("150 x 400", "CER", "cells known", "recall", "false", "found", "clean flagged")
-    title = f"K given, {len(seeds)} seeds; time on one CPU, and beside cells=None"
-    print_table(title, (*header, "seconds", "time"), rows)
+            results.setdefault(name, []).append(_measured(table, seed))
+    for name, values in results.items():
+        *means, seconds, without = np.mean(values, axis=0)
+        yield name, *means, seconds, seconds / without
 
 
 def _measured(table: Table, seed: int) -> tuple[float, ...]:
@@ -205,22 +184,17 @@ def _measured(table: Table, seed: int) -> tuple[float, ...]:
         RobustSparseKMeans(table.n_clusters, random_state=seed, n_threads=1, **options)
         for options in ({}, {"cells": None})
     ]
-    times = [min(_seconds(model, table.X) for _ in range(3)) for model in models]
-    model, own = models[0], table.clusters >= 0
-    flags = model.outlying_cells_.toarray()[own]
-    support, cells = model.get_support(), table.cells[own]
+    fits = [lambda model=model: model.fit(table.X) for model in models]
+    seconds = best_of(2, *fits, clock=time.process_time)
+    model, member = models[0], table.clusters >= 0
+    flags, cells = model.outlying_cells_.toarray()[member], table.cells[member]
+    support = model.get_support()
     return (
         cer(table, model.labels_),
-        cer(table, _ours(known(table), seed)),
+        cer(table, _ours(known(table), seed).labels_),
         support[table.features].mean(),
         support[~table.features].sum(),
         flags[cells].mean() if cells.any() else np.nan,
         flags[~cells].mean(),
-        *times,
+        *seconds,
     )
-
-
-def _seconds(model: RobustSparseKMeans, X: np.ndarray) -> float:
-    start = time.process_time()
-    model.fit(X)
-    return time.process_time() - start

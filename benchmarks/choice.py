@@ -1,40 +1,59 @@
 """Choices that the data make: features and outlying cases, with K given and all else default."""
 
 import time
-import warnings
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.timing import print_table
+from benchmarks.declare import Rows, and_mean, benchmark
+from benchmarks.timing import best_of
 from rskc import RobustSparseKMeans
 from rskc.datasets import DESIGNS, SMALL_CLUSTERS, Design, make_design, make_simulation
 from rskc.metrics import classification_error_rate
 from rskc.selection import GapL1
 
-SEEDS = range(4)
-# No method that is measured here separates clusters from factors in the noise.
-LEFT_OUT = "correlated noise"
-PLAIN = {"trim": 0.1, "l1_bound": "half"}
+# No method that is measured here separates the factors of "correlated noise" from clusters.
+JUDGED = [name for name in DESIGNS if name != "correlated noise"]
+RESULT = (
+    "CER {:.4f} | recall {:.3f} | false {:.1f} | outlying found {:.3f} | clean flagged {:.4f} | "
+    "seconds {:.2f}"
+)
 
 
 class Result(NamedTuple):
+    """How good a model is; NaN where a table has nothing of the kind."""
+
     cer: float  # of the cases that belong to a cluster
     recall: float  # of the features that differ
     false: float  # features with weight that do not
-    found: float  # share of the outlying cases that is flagged; NaN where there are none
+    found: float  # share of the outlying cases that is flagged
     flagged: float  # share of the other cases that is
     seconds: float
 
 
-def _default(design: Design, seed: int) -> RobustSparseKMeans:
-    return RobustSparseKMeans(design.n_clusters, random_state=seed).fit(design.data)
+def judged(model: RobustSparseKMeans, design: Design, seconds: float) -> Result:
+    """Compare a model with the truth about a simulated table."""
+    member, outlying = design.labels >= 0, design.outlying
+    support = model.get_support() & (model.n_clusters > 1)
+    true = design.informative
+    return Result(
+        classification_error_rate(model.labels_[member], design.labels[member]),
+        support[true].mean() if true.any() else np.nan,
+        float(support[~true].sum()),
+        model.outliers_[outlying].mean() if outlying.any() else np.nan,
+        model.outliers_[~outlying].mean(),
+        seconds,
+    )
+
+
+def _default(design: Design, seed: int, **options: object) -> RobustSparseKMeans:
+    model = RobustSparseKMeans(design.n_clusters, random_state=seed, **options)
+    return model.fit(design.data)
 
 
 def _half(design: Design, seed: int) -> RobustSparseKMeans:
-    return RobustSparseKMeans(design.n_clusters, random_state=seed, **PLAIN).fit(design.data)
+    return _default(design, seed, trim=0.1, l1_bound="half")
 
 
 def _gap(design: Design, seed: int) -> RobustSparseKMeans:
@@ -49,130 +68,80 @@ METHODS: dict[str, Callable[[Design, int], RobustSparseKMeans]] = {
 }
 
 
-def main(seeds: Iterable[int] = SEEDS) -> None:
-    seeds = list(seeds)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name in METHODS:
-            _designs(name, seeds)
-        _small_clusters(seeds)
-        _simulation(seeds)
-        _time(seeds)
+@benchmark("K given, {seeds} seeds", f"method, design | {RESULT}")
+def designs(seeds: int = 4) -> Rows:
+    for name, method in METHODS.items():
+        rows = ((f"{name}: {kind}", *_means(method, kind, range(seeds))) for kind in JUDGED)
+        yield from and_mean(rows, f"{name}: mean")
 
 
-def _designs(method: str, seeds: list[int]) -> None:
-    chosen = [name for name in DESIGNS if name != LEFT_OUT]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of designs without outlying cases
-        means = [
-            np.nanmean([_measure(METHODS[method], name, seed) for seed in seeds], axis=0)
-            for name in chosen
-        ]
-    rows = [(name, *_formatted(mean)) for name, mean in zip(chosen, means, strict=True)]
-    rows.append(("all", *_formatted(np.nanmean(means, axis=0))))
-    header = ("design", "CER", "recall", "false", "outlying found", "clean flagged", "seconds")
-    print_table(f"{method}; K given, {len(seeds)} seeds", header, rows)
+def _means(method: Callable, kind: str, seeds: Iterable[int]) -> np.ndarray:
+    results = []
+    for seed in seeds:
+        design, start = make_design(kind, seed), time.process_time()
+        model = method(design, seed)
+        results.append(judged(model, design, time.process_time() - start))
+    return np.nanmean(results, axis=0)
 
 
-def _formatted(mean: np.ndarray) -> tuple[str, ...]:
-    cer, recall, false, found, flagged, seconds = mean
-    shares = "-" if np.isnan(found) else f"{found:.3f}", f"{flagged:.4f}"
-    return f"{cer:.4f}", f"{recall:.3f}", f"{false:.1f}", *shares, f"{seconds:.3f}"
-
-
-def _measure(method: Callable, name: str, seed: int) -> Result:
-    design = make_design(name, seed)
-    start = time.process_time()
-    model = method(design, seed)
-    seconds = time.process_time() - start
-    member, support, outliers = design.labels >= 0, model.get_support(), model.outliers_
-    return Result(
-        classification_error_rate(model.labels_[member], design.labels[member]),
-        float(support[design.informative].mean()),
-        float(support[~design.informative].sum()),
-        float(outliers[design.outlying].mean()) if design.outlying.any() else np.nan,
-        float(outliers[~design.outlying].mean()),
-        seconds,
-    )
-
-
-def _small_clusters(seeds: list[int]) -> None:
+@benchmark(
+    "A true cluster of 8%, four times {seeds} seeds",
+    "method | design | kept as one {:.2f} | lost, with a warning | kept, with a warning",
+)
+def small_clusters(seeds: int = 4) -> Rows:
     """Count how often a true cluster of 8% is a cluster of its own, and how often a warning came.
 
     It is one where at least 3/4 of its cases are in one cluster, and at least 3/4 of those that the
     cluster keeps are of it.
     """
-    rows = []
     for method in list(METHODS)[:2]:
         for name in SMALL_CLUSTERS:
-            many = [8 * seed + i for seed in seeds for i in range(4)]
-            kept, named = zip(*(_is_kept(METHODS[method], name, i) for i in many), strict=True)
-            lost = 1 - np.array(kept)
-            told = f"{np.sum(lost * named):.0f} of {lost.sum():.0f}"
-            false = f"{np.sum(kept * np.array(named)):.0f} of {np.sum(kept):.0f}"
-            rows.append((method, name, f"{np.mean(kept):.2f}", told, false))
-    header = ("method", "design", "kept as one", "lost, with a warning", "kept, with a warning")
-    print_table(f"A true cluster of 8%, {len(seeds) * 4} seeds", header, rows)
+            draws = [8 * seed + i for seed in range(seeds) for i in range(4)]
+            kept, warned = np.array([_is_kept(METHODS[method], name, i) for i in draws]).T
+            lost = f"{(~kept & warned).sum()} of {(~kept).sum()}"
+            yield method, name, kept.mean(), lost, f"{(kept & warned).sum()} of {kept.sum()}"
 
 
 def _is_kept(method: Callable, name: str, seed: int) -> tuple[bool, bool]:
+    """Whether the cluster is one, and whether the model warns of a clump."""
     design = make_design(name, seed)
     model = method(design, seed)
-    small, kept = design.labels == 2, ~model.trimmed_
+    small = design.labels == 2
     k = np.bincount(model.labels_[small]).argmax()
-    own = (model.labels_ == k) & kept
-    found = np.mean(own[small]) >= 0.75 and np.mean(small[own]) >= 0.75
-    return bool(found), "clump" in " ".join(model.warning_kinds_)
+    members = (model.labels_ == k) & ~model.trimmed_
+    is_one = members[small].mean() >= 0.75 and small[members].mean() >= 0.75
+    return bool(is_one), "clump" in " ".join(model.warning_kinds_)
 
 
-def _simulation(seeds: list[int]) -> None:
-    rows = []
+@benchmark(
+    "The paper's simulation, twice {seeds} data sets",
+    "model | settings | CER {:.4f} | true features of 50 {:.1f} | false {:.1f}",
+)
+def simulation(seeds: int = 4) -> Rows:
     for number in (0, 1, 2):
         for name, settings in (("default", {}), ("given", {"trim": 1 / 60, "l1_bound": 6.2})):
-            found = [
-                _simulated(number, i, settings) for seed in seeds for i in (2 * seed, 2 * seed + 1)
-            ]
-            cer, true, false = np.mean(found, axis=0)
-            rows.append((str(number), name, f"{cer:.4f}", f"{true:.1f}", f"{false:.1f}"))
-    header = ("model", "settings", "CER", "true features of 50", "false")
-    print_table(f"The paper's simulation, {2 * len(seeds)} data sets each", header, rows)
+            results = []
+            for seed in range(2 * seeds):
+                data = make_simulation(number, random_state=seed)
+                model = RobustSparseKMeans(3, random_state=seed, **settings).fit(data.data)
+                support = model.get_support()
+                error = classification_error_rate(model.labels_, data.target)
+                results.append((error, support[:50].sum(), support[50:].sum()))
+            yield number, name, *np.mean(results, axis=0)
 
 
-def _simulated(number: int, seed: int, settings: dict) -> tuple[float, int, int]:
-    data = make_simulation(number, random_state=seed)
-    model = RobustSparseKMeans(3, random_state=seed, **settings).fit(data.data)
-    support = model.get_support()
-    error = classification_error_rate(model.labels_, data.target)
-    return error, int(support[:50].sum()), int(support[50:].sum())
-
-
-def _time(seeds: list[int]) -> None:
-    """Time automatic fits over a fit with trim and bound given, best of three each."""
-    rows = []
+@benchmark(
+    "Time of one core",
+    "design | both given, s {:.3f} | bound automatic {:.1f}x | bound and trim automatic {:.1f}x",
+)
+def times(repeats: int = 3) -> Rows:
+    """Time automatic fits over a fit with trim and bound given."""
     for name in ("equal, rows", "blocks, clump", "wide"):
-        design = make_design(name, seeds[0])
-        model = RobustSparseKMeans(design.n_clusters, random_state=0).fit(design.data)
-        ways = ({"trim": 0.1, "l1_bound": model.l1_bound_}, {"trim": 0.1}, {})
-        given, *others = (_least_time(partial(_fit, design, settings)) for settings in ways)
-        rows.append((name, f"{given:.3f}", *(f"{other / given:.1f}x" for other in others)))
-    header = ("design", "both given, s", "bound automatic", "bound and trim automatic")
-    print_table("Time, of one core", header, rows)
-
-
-def _fit(design: Design, settings: dict) -> None:
-    RobustSparseKMeans(design.n_clusters, random_state=0, n_threads=1, **settings).fit(design.data)
-
-
-def _least_time(work: Callable[[], None]) -> float:
-    times = []
-    for _ in range(3):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times)
-
-
-if __name__ == "__main__":
-    import sys
-
-    main(range(int(sys.argv[1])) if len(sys.argv) > 1 else SEEDS)
+        design = make_design(name, 0)
+        bound = _default(design, 0).l1_bound_
+        fits = [
+            lambda options=options: _default(design, 0, n_threads=1, **options)  # noqa: B023
+            for options in ({"trim": 0.1, "l1_bound": bound}, {"trim": 0.1}, {})
+        ]
+        given, *automatic = best_of(repeats, *fits, clock=time.process_time)
+        yield name, given, *(taken / given for taken in automatic)

@@ -1,38 +1,65 @@
-"""Data for measuring, and the seconds that R's RSKC 2.4.2 took on data of the same distribution."""
+"""Data to measure on, and fits to them."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
+from rskc import RobustSparseKMeans
 
-def simulation(n=60, p=500, informative=50, seed=1):
-    rng = np.random.default_rng(seed)
+
+def levels(n, p, K, informative, outliers=0.0, step=1.5):
+    """K clusters at equal steps in the informative features; single outlying cells of 25."""
+    rng = np.random.default_rng(1)
     X = rng.standard_normal((n, p))
-    X[:, :informative] += (np.arange(n) * 3 // n - 1.0)[:, None]
-    return X
-
-
-def levels(n, p, K, informative, outliers=0.0, seed=1):
-    """K clusters at equal steps of 1.5 in the informative features; single outlying cells of 25."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p))
-    X[:, :informative] += (1.5 * (np.arange(n) % K - (K - 1) / 2))[:, None]
+    X[:, :informative] += (step * (np.arange(n) % K - (K - 1) / 2))[:, None]
     outlying = np.arange(round(outliers * n))
     X[outlying, rng.integers(0, p, outlying.size)] = 25.0
     return X
 
 
-# name: (data, K, trim, l1_bound, n_init, seconds of RSKC: one thread, median of three runs)
-RSKC_RUNS = {
-    "a: 60 x 500, K=3, 200 starts": (lambda: simulation(), 3, 1 / 60, 6.2, 200, 0.119),
-    "b: 300 x 1000, K=3, 100 starts": (
-        lambda: levels(300, 1000, 3, 50, 0.05), 3, 0.1, 6.0, 100, 0.795,
-    ),
-    "c: 2000 x 200, K=5, 20 starts": (
-        lambda: levels(2000, 200, 5, 30, 0.05), 5, 0.1, 5.0, 20, 0.677,
-    ),
-    "d: 10000 x 100, K=5, 10 starts": (
-        lambda: levels(10000, 100, 5, 20, 0.05), 5, 0.1, 4.0, 10, 2.348,
-    ),
-    "g: 100 x 5000, K=3, 100 starts": (
-        lambda: levels(100, 5000, 3, 100, 0.05), 3, 0.1, 10.0, 100, 0.900,
-    ),
-}  # fmt: skip
+def normal_clusters(rng, labels, p, informative, spread=1.0):
+    """Clusters whose centers are drawn, with this standard deviation of the first features."""
+    X = rng.normal(size=(len(labels), p))
+    X[:, :informative] += spread * rng.normal(size=(labels.max() + 1, informative))[labels]
+    return X
+
+
+def mixture(n, p, K=8, seed=0, informative=10):
+    """Clusters of random sizes; one case in fifty is outlying in the last feature."""
+    rng = np.random.default_rng(seed)
+    X = normal_clusters(rng, rng.integers(0, K, n), p, informative, 2.0)
+    X[: n // 50, -1] += 100
+    return X
+
+
+def with_missing(X, share=0.05):
+    return np.where(np.random.default_rng(0).random(X.shape) < share, np.nan, X)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A table of ``levels`` and a fit to it, on one thread."""
+
+    n: int
+    p: int
+    K: int
+    informative: int
+    n_init: int
+    trim: float = 0.0
+    l1_bound: float | None = None
+    outliers: float = 0.0
+    step: float = 1.5
+    rskc: float | None = None  # seconds of R's RSKC 2.4.2: one thread, median of three runs
+
+    def __str__(self) -> str:
+        kind = "robust and sparse" if self.l1_bound else "trimmed K-means" if self.trim else ""
+        name = f"{self.n} x {self.p}, K={self.K}, {self.n_init} starts"
+        return f"{name}, {kind or 'K-means'}"
+
+    def data(self) -> np.ndarray:
+        return levels(self.n, self.p, self.K, self.informative, self.outliers, self.step)
+
+    def model(self, **options: object) -> RobustSparseKMeans:
+        given = {"n_init": self.n_init, "trim": self.trim, "l1_bound": self.l1_bound}
+        given |= {"random_state": 0, "n_threads": 1}
+        return RobustSparseKMeans(self.K, **(given | options))

@@ -1,53 +1,42 @@
 """The explorer: how long a page takes, and how large it is."""
 
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
-
-from benchmarks.timing import print_table
+import rskc
+from benchmarks.declare import Rows, benchmark
+from benchmarks.timing import apart
 from rskc.datasets import make_contaminated
 
 # Cases, features, those that differ, outlying cases; what `rskc explore` makes of it by default.
-TABLES = {
-    "90 x 200": (90, 200, 20, 3),
-    "300 x 2,000": (300, 2000, 40, 9),
-    "100,000 x 50": (100_000, 50, 10, 1000),
-}
-PAGE = """
-import sys, numpy, rskc
-page = rskc.explore(numpy.load(sys.argv[1]), progress=False, n_jobs=2)
-page.save(sys.argv[2])
-print(page.search.axes_.n_settings)
-"""
+TABLES = ((90, 200, 20, 3), (300, 2000, 40, 9), (100_000, 50, 10, 1000))
 
 
-def main(names: tuple[str, ...] = tuple(TABLES)) -> None:
-    rows = []
+@benchmark(
+    "The explorer, from an array to the page",
+    "table | settings | s, two jobs {:.0f} | CPU s {:.0f} | page, MB {:.2f}",
+)
+def explorer(most: int = len(TABLES)) -> Rows:
+    for shape in TABLES[:most]:
+        start, cpu = time.perf_counter(), _cpu_seconds()
+        n_settings, size = apart(_page, shape)
+        seconds = time.perf_counter() - start
+        yield f"{shape[0]} x {shape[1]}", n_settings, seconds, _cpu_seconds() - cpu, size
+
+
+def _page(shape: tuple[int, ...]) -> tuple[int, float]:
+    """Return the number of settings, and the size of the page in MB."""
+    X = make_contaminated("shared_cell", *shape, random_state=1).data
+    page = rskc.explore(X, progress=False, n_jobs=2)
     with tempfile.TemporaryDirectory() as folder:
-        data, page = Path(folder, "data.npy"), Path(folder, "page.html")
-        for name in names:
-            np.save(data, make_contaminated("shared_cell", *TABLES[name], random_state=1).data)
-            start, before = time.perf_counter(), _cpu_seconds()
-            done = subprocess.run(
-                [sys.executable, "-c", PAGE, data, page], check=True, capture_output=True, text=True
-            )
-            seconds, cpu = time.perf_counter() - start, _cpu_seconds() - before
-            size = page.stat().st_size / 1e6
-            rows.append((name, done.stdout.strip(), f"{seconds:.0f}", f"{cpu:.0f}", f"{size:.2f}"))
-    header = ("table", "settings", "s, two jobs", "CPU s", "page, MB")
-    print_table("The explorer, from an array to the page", header, rows)
+        path = Path(folder, "page.html")
+        page.save(path)
+        return page.search.axes_.n_settings, path.stat().st_size / 1e6
 
 
 def _cpu_seconds() -> float:
     """Return the CPU time of all processes that were started and have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
-
-
-if __name__ == "__main__":
-    main(tuple(sys.argv[1:]) or tuple(TABLES))

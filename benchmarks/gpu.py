@@ -4,61 +4,56 @@ Needs a CUDA device with torch: `make bench ARGS=gpu`, or `python -m benchmarks 
 is measured too where it is installed. The last output is kept in benchmarks/results/gpu.txt.
 """
 
-import sys
 import time
-import warnings
 from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.timing import print_table, times
+from benchmarks.declare import NotHereError, Rows, benchmark
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_contaminated, make_simulation
+from rskc.engines import engine_for
 from rskc.metrics import classification_error_rate
 
+try:
+    import torch
+except ImportError:
+    torch = None
+
 # What the sums of squares may differ by.
-ROUNDING = {"float32": 1e-5, "float64": 1e-10}
+ROUNDING = {np.float32: 1e-5, np.float64: 1e-10}
 CPU_THREADS = 2
 
 
-def main() -> None:
-    try:
-        import torch
-    except ImportError:
-        torch = None
+def need_device() -> None:
     if torch is None or not torch.cuda.is_available():
-        print("\ngpu: no CUDA device here, nothing is measured.")
-        return
-    print(f"\n{torch.cuda.get_device_name()}, torch {torch.__version__}")
-    same_answers(torch)
-    one_pass(torch)
-    one_iteration(torch)
-    small_fits(torch)
-    whole_fit(torch)
-    many_cases(torch)
-    prediction(torch)
-    many_clusters(torch)
+        raise NotHereError("no CUDA device here")
 
 
 # ---- The same results
 
 
-def same_answers(torch) -> None:
-    rows, failed = [], False
+@benchmark("The device", "device | torch")
+def device() -> Rows:
+    need_device()
+    yield torch.cuda.get_device_name(), torch.__version__
+
+
+@benchmark(
+    "The answers of the CPU",
+    "table | precision | objective off by {:.0e} | labels off (CER) {:g} | trimmed differ | ok",
+)
+def same_answers() -> Rows:
+    need_device()
     for name, (X, K, options) in problems().items():
-        for dtype in (np.float32, np.float64):
-            data, kind = X.astype(dtype), np.dtype(dtype).name
+        for dtype, rounding in ROUNDING.items():
+            data = X.astype(dtype)
             cpu, gpu = (fit(K, table, options) for table in (data, torch.asarray(data).cuda()))
             off = abs(gpu.objective_ / cpu.objective_ - 1)
             error = classification_error_rate(gpu.labels_.cpu().numpy(), cpu.labels_)
             trimmed = np.count_nonzero(gpu.trimmed_.cpu().numpy() != cpu.trimmed_)
-            good = off <= ROUNDING[kind] and error == 0
-            failed |= not good
-            rows.append((name, kind, f"{off:.0e}", f"{error:g}", trimmed, "ok" if good else "NO"))
-    header = ("table", "precision", "objective off by", "labels off (CER)", "trimmed differ", "")
-    print_table("The answers of the CPU", header, rows)
-    if failed:
-        sys.exit("gpu: the device gives other answers than the CPU.")
+            same = off <= rounding and error == 0
+            yield name, dtype.__name__, off, error, trimmed, same
 
 
 def problems() -> dict:
@@ -77,32 +72,33 @@ def problems() -> dict:
 
 
 def fit(K, X, options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return RobustSparseKMeans(K, random_state=0, **options).fit(X)
+    return RobustSparseKMeans(K, random_state=0, **options).fit(X)
 
 
 # ---- One pass, one iteration
 
 
-def one_pass(torch, n=1_000_000, q=100, K=10, runs=10) -> None:
-    table, centers = table_and_centers(torch, n, q, K, runs)
+@benchmark(
+    "One assignment pass, {n} x {q}, K = {K}, {runs} runs, float32",
+    "matrix product, ms {:.2f} | one read of the data, ms {:.2f} | "
+    "assign: labels and costs, ms {:.2f} | of product + read {:.1f}x",
+)
+def one_pass(n=1_000_000, q=100, K=10, runs=10) -> Rows:
+    table, centers = table_and_centers(n, q, K, runs)
     X, columns = table.rows, torch.randn(q, K * runs, device="cuda")
-    product = milliseconds(torch, lambda: X @ columns)
-    reading = milliseconds(torch, lambda: X.sum(dim=0))
-    ours = milliseconds(torch, lambda: table.assign(centers))
-    rows = [
-        ("matrix product", f"{product:.2f}", ""),
-        ("one read of the data", f"{reading:.2f}", ""),
-        ("assign: labels and costs", f"{ours:.2f}", times(ours / (product + reading))),
-    ]
-    title = f"One assignment pass, {n} x {q}, K = {K}, {runs} runs, float32 (ms)"
-    print_table(title, ("what", "ms", "of product + read"), rows)
+    product = milliseconds(lambda: X @ columns)
+    reading = milliseconds(lambda: X.sum(dim=0))
+    ours = milliseconds(lambda: table.assign(centers))
+    yield product, reading, ours, ours / (product + reading)
 
 
-def one_iteration(torch, n=1_000_000, q=100, K=10, runs=10) -> None:
+@benchmark(
+    "One iteration of one run, {n} x {q}, K = {K}, float32",
+    "what | ms {:.3f} | rskc is faster by {:.1f}x",
+)
+def one_iteration(n=1_000_000, q=100, K=10, runs=10) -> Rows:
     """Time rskc, which trims 5%, from the state of a fit after some iterations."""
-    table, centers = table_and_centers(torch, n, q, K, runs)
+    table, centers = table_and_centers(n, q, K, runs)
     m = n // 20
     groups = table.trim(table.assign(centers), m).groups
     sums = table.sums(groups, K)
@@ -113,37 +109,28 @@ def one_iteration(torch, n=1_000_000, q=100, K=10, runs=10) -> None:
         groups = table.regroup(assignment, m, sums, groups).groups
 
     def iterations():
-        for means, before, own in states:
-            table.regroup(table.assign(means), m, own.of_runs(np.arange(runs)), before)
+        for means, before, known in states:
+            table.regroup(table.assign(means), m, known.of_runs(np.arange(runs)), before)
 
-    ours = milliseconds(torch, iterations) / len(states) / runs
-    plain = milliseconds(
-        torch, lambda: plain_iteration(torch, table.rows, centers_of(table, torch))
-    )
-    rows = [("rskc, trimmed, 10 runs at a time", f"{ours:.3f}", "")]
-    rows.append(("torch: product + argmin + index_add_", f"{plain:.3f}", times(plain / ours)))
-    flash = flash_iteration(torch, table.rows, K)
+    ours = milliseconds(iterations) / len(states) / runs
+    yield f"rskc, trimmed, {runs} runs at a time", ours, None
+    start = table.rows[torch.arange(K, device="cuda") * 1000].clone()
+    plain = milliseconds(lambda: plain_iteration(table.rows, start))
+    yield "torch: product + argmin + index_add_", plain, plain / ours
+    flash = flash_iteration(table.rows, K)
     if flash is not None:
-        rows.append(("flash-kmeans 0.3.1", f"{flash:.3f}", times(flash / ours)))
-    title = f"One iteration of one run, {n} x {q}, K = {K}, float32 (ms)"
-    print_table(title, ("what", "ms", "rskc is faster by"), rows)
+        yield "flash-kmeans 0.3.1", flash, flash / ours
 
 
-def table_and_centers(torch, n, q, K, runs):
-    from rskc.engines import engine_for
-
-    engine = engine_for(mixture(torch, n, q, K)[0])
+def table_and_centers(n, q, K, runs):
+    engine = engine_for(mixture(n, q, K)[0])
     table = engine.search_table(engine.equal_weights())
     cases = np.random.default_rng(1).integers(0, n, runs * K)
     centers = table.rows[torch.asarray(cases, device="cuda")].double().cpu().numpy()
     return table, centers.reshape(runs, K, q)
 
 
-def centers_of(table, torch, K=10):
-    return table.rows[torch.arange(K, device="cuda") * 1000].clone()
-
-
-def plain_iteration(torch, X, centers):
+def plain_iteration(X, centers):
     """K-means as one would write it, without trimming and weights."""
     distances = torch.addmm((centers**2).sum(dim=1), X, centers.T, alpha=-2)
     labels = distances.argmin(dim=1)
@@ -151,7 +138,7 @@ def plain_iteration(torch, X, centers):
     return sums / torch.bincount(labels, minlength=len(centers)).clamp(min=1)[:, None]
 
 
-def flash_iteration(torch, X, K, iterations=10):
+def flash_iteration(X, K, iterations=10):
     try:
         from flash_kmeans import batch_kmeans_Euclid
     except ImportError:
@@ -161,89 +148,87 @@ def flash_iteration(torch, X, K, iterations=10):
         start = X[None, : K * 1000 : 1000].contiguous()
         batch_kmeans_Euclid(X[None], K, max_iters=count, tol=-1.0, init_centroids=start)
 
-    few = milliseconds(torch, lambda: work(iterations))
-    many = milliseconds(torch, lambda: work(2 * iterations))
+    few = milliseconds(lambda: work(iterations))
+    many = milliseconds(lambda: work(2 * iterations))
     return (many - few) / iterations
 
 
 # ---- Whole fits
 
 
-def small_fits(torch) -> None:
-    """Time small fits, of which Clest and the gap make hundreds."""
-    rows = []
+@benchmark(
+    "Small fits, of which Clest and the gap make hundreds",
+    "table | CPU, 2 threads, ms {:.0f} | GPU, ms {:.0f} | GPU is faster by {:.1f}x",
+)
+def small_fits() -> Rows:
     for n, p in ((100, 1000), (1000, 20), (10_000, 50), (100_000, 50)):
-        X = mixture(torch, n, p, 3, torch.float64)[0]
+        X = mixture(n, p, 3, torch.float64)[0]
         options = {"trim": 0.05, "l1_bound": 2.0, "n_threads": CPU_THREADS}
         cpu, gpu = (
-            min(timed_fit(torch, 3, table, options)[0] for _ in range(3))
-            for table in (X.cpu().numpy(), X)
+            min(timed_fit(3, table, options)[0] for _ in range(3)) for table in (X.cpu().numpy(), X)
         )
-        rows.append((f"{n} x {p}", f"{cpu * 1e3:.0f}", f"{gpu * 1e3:.0f}", times(cpu / gpu)))
-    header = ("table", f"CPU, {CPU_THREADS} threads, ms", "GPU, ms", "GPU is faster by")
-    print_table("Small fits, as in Clest and the gap", header, rows)
+        yield f"{n} x {p}", cpu * 1e3, gpu * 1e3, cpu / gpu
 
 
-def whole_fit(torch, n=1_000_000, p=2000, sizes=(50_000, 100_000)) -> None:
+@benchmark(
+    "A whole fit, K = 10, n_init = 20, l1_bound = 15, trim = .05, float32",
+    "what | s {:.2f} | remark",
+)
+def whole_fit(n=1_000_000, p=2000, sizes=(50_000, 100_000)) -> Rows:
     """Time the CPU on two smaller tables, and extrapolate linearly."""
     options = {"trim": 0.05, "l1_bound": 15.0, "n_init": 20}
-    X, target = mixture(torch, n, p, 10)
-    first, model = timed_fit(torch, 10, X, options)
-    again, _ = timed_fit(torch, 10, X, options)
+    X, target = mixture(n, p, 10)
+    first, model = timed_fit(10, X, options)
+    again, _ = timed_fit(10, X, options)
     error = classification_error_rate(model.labels_.cpu().numpy()[::100], target[::100])
     del X, model
+    yield f"GPU, {n} x {p}", first, "first fit, kernels compiled in it"
+    yield f"GPU, {n} x {p}", again, f"again; CER {error:.4f}"
     options["n_threads"] = CPU_THREADS
-    cpu = [timed_fit(torch, 10, cpu_data(torch, size, p), options)[0] for size in sizes]
+    cpu = [timed_fit(10, mixture(size, p, 10)[0].cpu().numpy(), options)[0] for size in sizes]
+    for size, took in zip(sizes, cpu, strict=True):
+        yield f"CPU, {size} x {p}", took, f"{CPU_THREADS} threads"
     slope = max(cpu[1] - cpu[0], 0) / (sizes[1] - sizes[0])
     scaled = cpu[1] + slope * (n - sizes[1])
-    rows = [
-        (f"GPU, {n} x {p}", f"{first:.2f}", "first fit, kernels compiled in it"),
-        (f"GPU, {n} x {p}", f"{again:.2f}", f"again; CER {error:.4f}"),
-        (f"CPU, {sizes[0]} x {p}", f"{cpu[0]:.1f}", f"{CPU_THREADS} threads"),
-        (f"CPU, {sizes[1]} x {p}", f"{cpu[1]:.1f}", f"{CPU_THREADS} threads"),
-        (f"CPU, {n} x {p}", f"{scaled:.0f}", f"by {slope * 1e6:.0f} s a million cases"),
-        ("GPU is faster by", times(scaled / again), "than that line"),
-    ]
-    title = "A whole fit, K = 10, n_init = 20, l1_bound = 15, trim = .05, float32"
-    print_table(title, ("what", "s", ""), rows)
+    remark = f"by {slope * 1e6:.0f} s a million cases: GPU is faster by {scaled / again:.1f}x"
+    yield f"CPU, {n} x {p}", scaled, remark
 
 
-def cpu_data(torch, n, p):
-    return mixture(torch, n, p, 10)[0].cpu().numpy()
-
-
-def prediction(torch, n=10_000_000, p=100, K=10) -> None:
+@benchmark(
+    "predict, {n} x {p}, K = {K}, float32",
+    "weights | ms {:.2f} | one read, ms {:.2f} | reads {:.1f} | labels of the fit",
+)
+def prediction(n=10_000_000, p=100, K=10) -> Rows:
     """Time ``predict`` against one read of the data; see that it gives the labels of the fit."""
-    X = mixture(torch, n, p, K)[0]
-    reading, rows = milliseconds(torch, lambda: X.sum()), []
+    X = mixture(n, p, K)[0]
+    reading = milliseconds(lambda: X.sum())
     for name, options in {"all features": {"l1_bound": None}, "sparse": {"l1_bound": 4.0}}.items():
-        model = timed_fit(torch, K, X, {"trim": 0.05, **options})[1]
-        ours = milliseconds(torch, lambda: model.predict(X))  # noqa: B023
-        same = bool((model.predict(X) == model.labels_).all())
-        rows.append((name, f"{ours:.2f}", times(ours / reading), "yes" if same else "NO"))
-    title = f"predict, {n} x {p}, K = {K}, float32; one read takes {reading:.2f} ms"
-    print_table(title, ("weights", "ms", "reads", "labels of the fit"), rows)
+        model = timed_fit(K, X, {"trim": 0.05, **options})[1]
+        ours = milliseconds(lambda: model.predict(X))  # noqa: B023
+        yield name, ours, reading, ours / reading, bool((model.predict(X) == model.labels_).all())
 
 
-def many_cases(torch, n=10_000_000, p=100) -> None:
-    X, target = mixture(torch, n, p, 10)
+@benchmark(
+    "Many cases, K = 10, n_init = 10", "table | s {:.2f} | CER {:.4f} | peak memory, GiB {:.0f}"
+)
+def many_cases(n=10_000_000, p=100) -> Rows:
+    X, target = mixture(n, p, 10)
     torch.cuda.reset_peak_memory_stats()
-    seconds, model = timed_fit(torch, 10, X, {"trim": 0.05, "l1_bound": 5.0, "n_init": 10})
+    seconds, model = timed_fit(10, X, {"trim": 0.05, "l1_bound": 5.0, "n_init": 10})
     error = classification_error_rate(model.labels_.cpu().numpy()[::1000], target[::1000])
-    memory = torch.cuda.max_memory_allocated() / 2**30
-    rows = [(f"{n} x {p}", f"{seconds:.2f}", f"{error:.4f}", f"{memory:.0f} GiB")]
-    print_table("Many cases, K = 10, n_init = 10", ("table", "s", "CER", "peak memory"), rows)
+    yield f"{n} x {p}", seconds, error, torch.cuda.max_memory_allocated() / 2**30
 
 
-def many_clusters(torch, n=1_000_000, p=100, K=1000) -> None:
-    X = mixture(torch, n, p, K)[0]
-    first, again = (timed_fit(torch, K, X, {"trim": 0.05, "l1_bound": 6.0})[0] for _ in "12")
-    rows = [(f"{n} x {p}, K = {K}", f"{first:.2f}", f"{again:.2f}")]
-    print_table("Many clusters, robust and sparse", ("table", "first fit s", "again s"), rows)
+@benchmark("Many clusters, robust and sparse", "table | first fit s {:.2f} | again s {:.2f}")
+def many_clusters(n=1_000_000, p=100, K=1000) -> Rows:
+    X = mixture(n, p, K)[0]
+    times = (timed_fit(K, X, {"trim": 0.05, "l1_bound": 6.0})[0] for _ in "12")
+    yield f"{n} x {p}, K = {K}", *times
 
 
-def mixture(torch, n, p, K, dtype=None, informative=50, outlying=0.02):
+def mixture(n, p, K, dtype=None, informative=50, outlying=0.02):
     """Clusters that differ in some features, and some outlying cases; drawn on the device."""
+    need_device()
     generator = torch.Generator("cuda").manual_seed(0)
     dtype, informative = dtype or torch.float32, min(informative, p)
     labels = torch.randint(K, (n,), generator=generator, device="cuda")
@@ -257,7 +242,7 @@ def mixture(torch, n, p, K, dtype=None, informative=50, outlying=0.02):
 # ---- Time
 
 
-def milliseconds(torch, work: Callable[[], object], repeats: int = 20) -> float:
+def milliseconds(work: Callable[[], object], repeats: int = 20) -> float:
     """Least time of some calls, as the device counts it."""
     for _ in range(3):
         work()
@@ -273,7 +258,7 @@ def milliseconds(torch, work: Callable[[], object], repeats: int = 20) -> float:
     return best
 
 
-def timed_fit(torch, K, X, options) -> tuple[float, RobustSparseKMeans]:
+def timed_fit(K, X, options) -> tuple[float, RobustSparseKMeans]:
     torch.cuda.synchronize()
     start = time.perf_counter()
     model = fit(K, X, options)

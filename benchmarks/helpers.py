@@ -6,13 +6,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.timing import best_of, print_table
+from benchmarks.declare import Rows, benchmark
+from benchmarks.timing import best_of
 from rskc import RowStandardizer
 from rskc.files import write_csv
-from rskc.metrics import classification_error_rate
+from rskc.metrics import classification_error_rate as error_rate
 
 
-def main() -> None:
+@benchmark("Around a fit", "work | seconds {:.3f}")
+def helpers(repeats: int = 3) -> Rows:
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 4, 1_000_000)
     words = np.array(["ductal", "lobular", "mixed", "other"], object)[codes]
@@ -23,17 +25,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "table.csv")
         works = {
-            "error rate of 1,000,000 labels, numbers": lambda: classification_error_rate(
-                codes, codes
-            ),
-            "error rate of 1,000,000 labels, words": lambda: classification_error_rate(
-                words, codes
-            ),
+            "error rate of 1,000,000 labels, numbers": lambda: error_rate(codes, codes),
+            "error rate of 1,000,000 labels, words": lambda: error_rate(words, codes),
             "standardize 78 x 24,000, median and MAD": lambda: RowStandardizer().fit_transform(
                 wide
             ),
             "write 100,000 x 8 as CSV": lambda: write_csv(frame, path),
         }
-        times = best_of(3, *works.values())
-    rows = [(name, f"{time:.3f}") for name, time in zip(works, times, strict=True)]
-    print_table("Around a fit", ("work", "seconds"), rows)
+        yield from zip(works, best_of(repeats, *works.values()), strict=True)

@@ -1,72 +1,50 @@
 """Peak memory of a fit on 1,000,000 x 50 and other tables, as a multiple of the data."""
 
-import subprocess
-import sys
+import numpy as np
 
-from benchmarks.timing import print_table
-
-CODE = """
-import time, numpy as np
+from benchmarks.data import levels, with_missing
+from benchmarks.declare import Rows, benchmark
+from benchmarks.timing import Usage, apart, forget_peak, usage
 from rskc import RobustSparseKMeans
-def memory(kind):
-    status = open("/proc/self/status").read()
-    return int(status.split(kind)[1].split()[0]) / 1024
-n, p = {shape}
-X = np.random.default_rng(0).standard_normal((n, p))
-X[:, :10] += (1.5 * (np.arange(n) % 5 - 2))[:, None]
-{change}
-RobustSparseKMeans(5, n_init=1, max_iter=2, trim=.1).fit(X[:1000, :50])  # what importing takes
-data = X.nbytes / 2**20
-base = memory("VmRSS:") - data
-open("/proc/self/clear_refs", "w").write("5")  # the peak counts from here
-start = time.perf_counter()
-RobustSparseKMeans(5, n_init=10, random_state=0, {options}).fit(X)
-print(memory("VmHWM:") - base, data, time.perf_counter() - start)
-"""
 
-MISSING = "X[np.random.default_rng(1).random(X.shape) < .05] = np.nan"
-SINGLE = "X = X.astype(np.float32)"
-FITS = {
-    "K-means": ("trim=0, l1_bound=None", ""),
-    "trimmed K-means": ("trim=.1, l1_bound=None", ""),
-    "robust and sparse, few weights above 0": ("trim=.1, l1_bound=3", ""),
-    "robust and sparse, every weight above 0": ("trim=.1, l1_bound=7", ""),
-    'robust and sparse, l1_bound="auto"': ("trim=.1", ""),
-    'robust and sparse, trim="auto" too': ("", ""),
-    "float32: trimmed K-means": ("trim=.1, l1_bound=None", SINGLE),
-    "float32: every weight above 0": ("trim=.1, l1_bound=7", SINGLE),
-    "5% missing: trimmed K-means": ("trim=.1, l1_bound=None", MISSING),
-    "5% missing: every weight above 0": ("trim=.1, l1_bound=7", MISSING),
-}
-OTHERS = {
-    "20,000 x 1,000: robust and sparse": ("trim=.1, l1_bound=10", (20_000, 1000)),
-    "20,000 x 1,000: the defaults": ("", (20_000, 1000)),
-    "500 x 40,000: K-means": ("trim=0, l1_bound=None", (500, 40_000)),
-    "500 x 40,000: the defaults": ("", (500, 40_000)),
-}
+TALL, MIDDLE, WIDE = (1_000_000, 50), (20_000, 1000), (500, 40_000)
+PLAIN, TRIMMED = {"trim": 0, "l1_bound": None}, {"trim": 0.1, "l1_bound": None}
+EVERY = {"trim": 0.1, "l1_bound": 7}
+FITS = (
+    ("K-means", TALL, PLAIN, "float64"),
+    ("trimmed K-means", TALL, TRIMMED, "float64"),
+    ("robust and sparse, few weights above 0", TALL, {"trim": 0.1, "l1_bound": 3}, "float64"),
+    ("robust and sparse, every weight above 0", TALL, EVERY, "float64"),
+    ('robust and sparse, l1_bound="auto"', TALL, {"trim": 0.1}, "float64"),
+    ('robust and sparse, trim="auto" too', TALL, {}, "float64"),
+    ("float32: trimmed K-means", TALL, TRIMMED, "float32"),
+    ("float32: every weight above 0", TALL, EVERY, "float32"),
+    ("5% missing: trimmed K-means", TALL, TRIMMED, "missing"),
+    ("5% missing: every weight above 0", TALL, EVERY, "missing"),
+    ("robust and sparse", MIDDLE, {"trim": 0.1, "l1_bound": 10}, "float64"),
+    ("the defaults", MIDDLE, {}, "float64"),
+    ("K-means", WIDE, PLAIN, "float64"),
+    ("the defaults", WIDE, {}, "float64"),
+)
+KINDS = {"float64": np.asarray, "float32": np.float32, "missing": with_missing}
 
 
-def main() -> None:
-    if not sys.platform.startswith("linux"):
-        print("\nPeak memory is read from /proc, which this system does not have.")
-        return
-    rows = [_row(name, *peak_of(*fit)) for name, fit in FITS.items()]
-    rows += [_row(name, *peak_of(how, shape=shape)) for name, (how, shape) in OTHERS.items()]
-    header = ("1,000,000 x 50, K=5, 10 starts", "data MB", "peak MB", "peak / data", "s")
-    print_table("Peak memory, the data included", header, rows)
+@benchmark(
+    "Peak memory, the data included; K=5, 10 starts",
+    "table | fit | data MB {:.0f} | peak MB {:.0f} | peak / data {:.2f} | s {:.1f}",
+)
+def memory(most: int = len(FITS)) -> Rows:
+    for name, (n, p), options, kind in FITS[:most]:
+        used = apart(fitted, n, p, options, kind)
+        data, peak = used.result, used.peak - used.before
+        yield f"{n} x {p}", name, data, data + peak, (data + peak) / data, used.seconds
 
 
-def _row(name: str, peak: float, data: float, seconds: float) -> tuple[str, ...]:
-    return name, f"{data:.0f}", f"{peak:.0f}", f"{peak / data:.2f}", f"{seconds:.1f}"
-
-
-def peak_of(
-    options: str, change: str = "", shape: tuple[int, int] = (1_000_000, 50)
-) -> tuple[float, float, float]:
-    """Peak and data in MB, and the seconds of a fit, in a process of its own."""
-    code = CODE.replace("{options}", options).replace("{change}", change)
-    code = code.replace("{shape}", str(shape))
-    command = [sys.executable, "-W", "ignore", "-c", code]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    peak, data, seconds = map(float, output.split())
-    return peak, data, seconds
+def fitted(n: int, p: int, options: dict, kind: str) -> Usage:
+    """Fit a table, and return its size in MB and what the fit took."""
+    RobustSparseKMeans(5, n_init=1, max_iter=2).fit(levels(1000, 50, 5, 10))  # what importing takes
+    X = KINDS[kind](levels(n, p, 5, 10))
+    model = RobustSparseKMeans(5, n_init=10, random_state=0, **options)
+    forget_peak()
+    used = usage(lambda: model.fit(X))
+    return used._replace(result=X.nbytes / 2**20)

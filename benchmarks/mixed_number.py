@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
+from benchmarks.declare import Rows, benchmark
 from rskc import ColumnStandardizer, RobustSparseKMeans
 from rskc.selection import Stability
 
@@ -116,27 +117,25 @@ SETTLED = {clear: 3, in_categories: 3, independent: 1, one_factor: 1}
 JUDGED = {overlapping: 2, four: 4, skewed: 1, even_factor: 1}
 
 
-def chosen(design: Callable[[np.random.Generator], Columns], seed: int) -> int:
-    """Return the number of clusters that is chosen for a simulated table."""
-    X = pd.DataFrame(design(np.random.default_rng([seed, len(design.__name__)])))
-    X = ColumnStandardizer("mean", "std").set_output(transform="pandas").fit_transform(X)
-    how = {"n_splits": 4, "n_references": 10, "n_jobs": 1, "progress": False}
-    model = RobustSparseKMeans(n_init=10)
-    return Stability(model, range(2, 6), random_state=seed, **how).fit(X).n_clusters_
-
-
-def main() -> None:
-    """Print what is chosen for each design."""
-    for title, designs, seeds in (
+@benchmark(
+    "Stability on numbers and categories",
+    "rule | design | clusters | right | chosen",
+)
+def mixed_number(seeds: int = 8) -> Rows:
+    for rule, designs, draws in (
         ("settled", SETTLED, range(2, 10)),
         ("judged", JUDGED, range(11, 18)),
     ):
         for design, true in designs.items():
-            found = [chosen(design, seed) for seed in seeds]
-            right = sum(true == K for K in found)
-            words = f"{design.__name__}: {true} true, {right} of {len(found)} right"
-            print(f"{title:8} {words}; chosen {' '.join(map(str, found))}", flush=True)
+            numbers = [chosen(design, seed) for seed in draws[:seeds]]
+            right = f"{numbers.count(true)} of {len(numbers)}"
+            yield rule, design.__name__, true, right, " ".join(map(str, numbers))
 
 
-if __name__ == "__main__":
-    main()
+def chosen(design: Callable[[np.random.Generator], Columns], seed: int) -> int:
+    """Return the number of clusters that is chosen for a simulated table."""
+    X = pd.DataFrame(design(np.random.default_rng([seed, len(design.__name__)])))
+    X = ColumnStandardizer("mean", "std").set_output(transform="pandas").fit_transform(X)
+    options = {"n_splits": 4, "n_references": 10, "n_jobs": 1, "progress": False}
+    model = RobustSparseKMeans(n_init=10)
+    return int(Stability(model, range(2, 6), random_state=seed, **options).fit(X).n_clusters_)

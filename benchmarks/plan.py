@@ -5,74 +5,68 @@ x 20. One thread, and seconds of the processor on both sides, so that other prog
 """
 
 import time
-import warnings
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from benchmarks.timing import print_table
+from benchmarks.data import mixture, with_missing
+from benchmarks.declare import Rows, benchmark
+from benchmarks.timing import seconds
 from rskc import RobustSparseKMeans, plan, planning
 from rskc.selection import Stability
 
-HOW = {"random_state": 0, "n_threads": 1}
+OPTIONS = {"random_state": 0, "n_threads": 1}
+MODELS = {
+    "K given": lambda: RobustSparseKMeans(4, **OPTIONS),
+    "automatic": lambda: Stability(
+        RobustSparseKMeans(n_init=10, **OPTIONS),
+        range(2, 7),
+        max_samples=2000,
+        n_jobs=1,
+        random_state=0,
+    ),
+}
 
 
-def main() -> None:
-    planning.CLOCK = time.process_time
-    rows = []
-    for name, X in tables():
-        rows += [(name, how, *compared(X, model_for(how))) for how in ("K given", "automatic")]
-    header = ("table", "clusters", "plan, s", "told, s", "taken, s", "taken / told")
-    print_table("Time that was told before a fit, and that it took", header, rows)
+def table(n, p):
+    return mixture(n, p, K=4, seed=n + p, informative=8)
 
 
-def model_for(how: str):
-    if how == "K given":
-        return RobustSparseKMeans(4, **HOW)
-    search = RobustSparseKMeans(n_init=10, **HOW)
-    return Stability(search, range(2, 7), max_samples=2000, n_jobs=1, random_state=0)
+def counted():
+    dense = table(15_000, 600)
+    return csr_array(np.where(dense > 2.2, dense, 0))
 
 
-def tables():
-    yield "small: 1,500 x 20", mixture(1500, 20)
-    yield "tall: 500,000 x 30", mixture(500_000, 30)
-    yield "wide: 200 x 6,000", mixture(200, 6000)
-    dense = mixture(15_000, 600)
-    yield "sparse: 15,000 x 600, 3%", csr_array(np.where(dense > 2.2, dense, 0))
-    X = mixture(100_000, 50)
-    X[np.random.default_rng(1).random(X.shape) < 0.05] = np.nan
-    yield "missing: 100,000 x 50, 5%", X
-    yield "blocks: 800,000 x 20", in_blocks(mixture(800_000, 20))
-
-
-def mixture(n: int, p: int, K: int = 4) -> np.ndarray:
-    rng = np.random.default_rng(n + p)
-    X = rng.standard_normal((n, p))
-    X[:, :8] += 2 * rng.standard_normal((K, 8))[rng.integers(0, K, n)]
-    X[rng.integers(0, n, n // 50), -1] += 100
-    return X
-
-
-def in_blocks(X: np.ndarray):
+def in_blocks():
     import dask
     import dask.array as da
 
     dask.config.set({"scheduler": "threads", "num_workers": 1, "rskc.memory": "100MB"})
-    return da.from_array(X, chunks=(len(X) // 8, -1))
+    return da.from_array(table(800_000, 20), chunks=(100_000, -1))
 
 
-def compared(X, model) -> tuple[str, ...]:
-    """Seconds of the plan, of what it says, and of the fit."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        start = time.process_time()
-        told = plan(X, model)
-        planned, start = time.process_time() - start, time.process_time()
-        model.fit(X)
-        taken = time.process_time() - start
-    expected = told.expected_seconds
-    return *(f"{s:.2f}" for s in (planned, expected, taken)), f"{taken / expected:.2f}"
+TABLES = {
+    "small: 1,500 x 20": lambda: table(1500, 20),
+    "tall: 500,000 x 30": lambda: table(500_000, 30),
+    "wide: 200 x 6,000": lambda: table(200, 6000),
+    "sparse: 15,000 x 600, 3%": counted,
+    "missing: 100,000 x 50, 5%": lambda: with_missing(table(100_000, 50)),
+    "blocks: 800,000 x 20": in_blocks,
+}
 
 
-if __name__ == "__main__":
-    main()
+@benchmark(
+    "Time that was predicted, and that a fit took",
+    "table | clusters | plan, s {:.2f} | predicted, s {:.2f} | taken, s {:.2f} | "
+    "taken / predicted {:.2f}",
+)
+def planned(most: int = len(TABLES)) -> Rows:
+    planning.CLOCK = time.process_time
+    for name, make in list(TABLES.items())[:most]:
+        X = make()
+        for clusters, model_of in MODELS.items():
+            model, start = model_of(), time.process_time()
+            expected = plan(X, model).expected_seconds
+            planning_took = time.process_time() - start
+            taken = seconds(lambda: model.fit(X), time.process_time)  # noqa: B023
+            yield name, clusters, planning_took, expected, taken, taken / expected

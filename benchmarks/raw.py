@@ -8,8 +8,7 @@ customers with seeds below 10; the seeds here are others.
 """
 
 import tempfile
-import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,13 @@ import pandas as pd
 from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
+from benchmarks.declare import Rows, and_mean, benchmark
 from benchmarks.real import published
-from benchmarks.timing import print_table
 from rskc import Preparer, RobustSparseKMeans
 from rskc.files import TableError, read_table
 from rskc.selection import Stability
 
-SEEDS = range(100, 102)
+FIRST = 100  # seed
 N_CELLS, N_GENES, TYPES = 2000, 1500, 8
 N_CUSTOMERS = 1500
 CELLS = {  # genes that mark a type, mean log depth, shares of the types
@@ -33,76 +32,81 @@ CELLS = {  # genes that mark a type, mean log depth, shares of the types
     "low depth": (80, -0.7, np.full(TYPES, 1 / TYPES)),
 }
 SEGMENTS = ("shop", "telephone", "bank", "web")
+JUDGED = "ARI {:.3f} | prepared | predicted again"
 
 
-def main(folders: Iterable[Path] = ()) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for folder in folders:
-            _published(folder)
-        _made("single cells: counts, K given", CELLS, _cells)
-        _made("customers: a CSV, nothing given", SEGMENTS, _customers)
+@benchmark(
+    "Published tables, nothing given",
+    f"table | read as | classes | K | {JUDGED}",
+)
+def tables(folder: Path) -> Rows:
+    yield from and_mean(_published(folder))
 
 
-def _published(folder: Path) -> None:
-    rows, found = [], []
+def _published(folder: Path) -> Rows:
     for name, table in published(folder):
         if isinstance(table, TableError):
-            rows.append((name[:28], "refused", "-", "-", "-", str(table)[:40]))
-            found.append(0.0)
+            yield name[:28], "refused", "", "", 0.0, str(table)[:40], ""
             continue
-        own, model = _fitted(table.data, None)
-        right = None if table.labels is None else adjusted_rand_score(table.labels, model.labels_)
-        found += [] if right is None else [right]
-        rows.append(
-            (
-                name[:28],
-                f"{len(table.data)} x {table.data.shape[1]}",
-                "-" if table.labels is None else str(len(set(table.labels))),
-                str(model.n_clusters),
-                "-" if right is None else f"{right:.3f}",
-                own,
-            )
-        )
-    rows.append((f"mean of {len(found)}", "", "", "", f"{np.mean(found or [np.nan]):.3f}", ""))
-    header = ("table", "read as", "classes", "K", "ARI", "prepared, and predicted again")
-    print_table("published tables, nothing given", header, rows)
+        words, same, model = _fitted(table.data, None)
+        n_classes, index = "", None
+        if table.labels is not None:
+            n_classes = str(len(set(table.labels)))
+            index = adjusted_rand_score(table.labels, model.labels_)
+        shape = f"{len(table.data)} x {table.data.shape[1]}"
+        yield name[:28], shape, n_classes, str(model.n_clusters), index, words, same
 
 
-def _made(title: str, names: Iterable[str], measure: Any) -> None:
-    rows = []
+@benchmark("Single cells: counts, K given", f"table | {JUDGED}")
+def cells(seeds: int = 2) -> Rows:
+    def judged(name: str, seed: int) -> tuple[float, str, str]:
+        X, types = make_cells(name, seed)
+        words, same, model = _fitted(X, TYPES)
+        return adjusted_rand_score(types, model.labels_), words, same
+
+    yield from and_mean(_means(CELLS, judged, seeds))
+
+
+@benchmark("Customers: a CSV, nothing given", f"table | {JUDGED}")
+def customers(seeds: int = 2) -> Rows:
+    def judged(name: str, seed: int) -> tuple[float, str, str]:
+        frame, segments = make_customers(name, seed)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "customers.csv")
+            frame.to_csv(path, index=False)
+            table = read_table(path, text_columns="categories")
+        words, same, model = _fitted(table.data, None)
+        return adjusted_rand_score(segments, model.labels_), words, same
+
+    yield from and_mean(_means(SEGMENTS, judged, seeds))
+
+
+def _means(names: Iterable[str], judged: Callable, seeds: int) -> Rows:
     for name in names:
-        results = [measure(name, seed) for seed in SEEDS]
-        rows.append((name, f"{np.mean([ari for ari, _ in results]):.3f}", results[0][1]))
-    rows.append(("mean", f"{np.mean([float(row[1]) for row in rows]):.3f}", ""))
-    print_table(title, ("table", "ARI", "prepared, and predicted again"), rows)
+        results = [judged(name, FIRST + i) for i in range(seeds)]
+        indices, words, same = zip(*results, strict=True)
+        yield name, np.mean(indices), words[0], "NO" if "NO" in same else "yes"
 
 
-def _fitted(X: Any, n_clusters: int | None) -> tuple[str, Any]:
-    """Return how a table was prepared, and whether its cases are predicted as in the fit."""
+def _fitted(X: Any, n_clusters: int | None) -> tuple[str, str, RobustSparseKMeans]:
+    """Return how a table was prepared, whether its cases are predicted as in the fit, the model."""
     preparer = Preparer().fit(X)
-    own = _framed(X, preparer.transform(X))
+    prepared = _framed(X, preparer.transform(X))
     model = RobustSparseKMeans(n_clusters or 2, random_state=0)
     if n_clusters is None:
-        model = Stability(model, random_state=0, n_jobs=1, progress=False).fit(own).best_estimator_
+        search = Stability(model, random_state=0, n_jobs=1, progress=False)
+        model = search.fit(prepared).best_estimator_
     else:
-        model.fit(own)
+        model.fit(prepared)
     half = X[: X.shape[0] // 2]  # new rows, of a table that is not the whole
     again = model.predict(_framed(half, preparer.transform(half)))
     same = (again == model.labels_[: len(again)]).all()
-    words = preparer.describe()
-    return f"{words[:60]}; {'the same' if same else 'OTHERS'}", model
+    return preparer.describe()[:60], "yes" if same else "NO", model
 
 
-def _framed(X: Any, made: Any) -> Any:
-    is_plain = isinstance(X, pd.DataFrame) and not hasattr(made, "columns")
-    return pd.DataFrame(made, X.index, X.columns) if is_plain else made
-
-
-def _cells(name: str, seed: int) -> tuple[float, str]:
-    X, types = make_cells(name, seed)
-    words, model = _fitted(X, TYPES)
-    return adjusted_rand_score(types, model.labels_), words
+def _framed(X: Any, prepared: Any) -> Any:
+    is_plain = isinstance(X, pd.DataFrame) and not hasattr(prepared, "columns")
+    return pd.DataFrame(prepared, X.index, X.columns) if is_plain else prepared
 
 
 def make_cells(name: str, seed: int) -> tuple[sparse.csr_matrix, np.ndarray]:
@@ -119,16 +123,6 @@ def make_cells(name: str, seed: int) -> tuple[sparse.csr_matrix, np.ndarray]:
     rates[:, program] += rng.normal(0, 0.6, (N_CELLS, 1))
     counts = rng.negative_binomial(2, 2 / (2 + np.exp(rates)))
     return sparse.csr_matrix(counts.astype(np.float32)), types
-
-
-def _customers(name: str, seed: int) -> tuple[float, str]:
-    frame, segments = make_customers(name, seed)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "customers.csv")
-        frame.to_csv(path, index=False)
-        table = read_table(path, text_columns="categories")
-    words, model = _fitted(table.data, None)
-    return adjusted_rand_score(segments, model.labels_), words
 
 
 def make_customers(name: str, seed: int) -> tuple[pd.DataFrame, np.ndarray]:

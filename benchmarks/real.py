@@ -5,8 +5,7 @@ the others, logarithms of amounts and columns of unit variance. Missing cells ar
 column's mean for scikit-learn. What is printed are adjusted Rand indices against the classes.
 """
 
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.cluster import HDBSCAN, AgglomerativeClustering, KMeans
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from benchmarks.timing import print_table
+from benchmarks.declare import Rows, and_mean, benchmark
 from rskc import Preparer, RobustSparseKMeans
 from rskc.files import Table, TableError, read_table
 from rskc.selection import Stability
@@ -49,14 +48,6 @@ PREPARED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-def main(folders: Iterable[Path] = ()) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for folder in folders:
-            for preparation in PREPARED:
-                _judge(folder, preparation)
-
-
 def published(folder: Path) -> Iterator[tuple[str, Table | TableError]]:
     """Read all tables of a folder with no option; one that is refused is its error."""
     for path in sorted(folder.iterdir()):
@@ -78,21 +69,25 @@ def _filled(X: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(X), np.nanmean(X, axis=0), X)
 
 
-def _judge(folder: Path, preparation: str) -> None:
-    rows, indices = [], []
+RIVALS = [*K_GIVEN, *(f"{name}, nothing given" for name in NOTHING_GIVEN)]
+
+
+@benchmark(
+    "Tables of {folder}",
+    " | ".join(["table", "classes", *(f"{name} {{:.3f}}" for name in RIVALS), "K found"]),
+)
+def real(folder: Path) -> Rows:
+    for preparation in PREPARED:
+        yield from and_mean(_indices(folder, preparation), f"mean, {preparation}")
+
+
+def _indices(folder: Path, preparation: str) -> Rows:
     for name, table in published(folder):
         if not isinstance(table, Table) or table.labels is None or table.categories:
             continue
-        X = PREPARED[preparation](np.asarray(table.data, float))
-        K = len(set(table.labels))
+        X, K = PREPARED[preparation](np.asarray(table.data, float)), len(set(table.labels))
         partitions = [labels(X, K) for labels in K_GIVEN.values()]
         partitions += [labels(X) for labels in NOTHING_GIVEN.values()]
-        indices.append([adjusted_rand_score(table.labels, labels) for labels in partitions])
+        indices = [adjusted_rand_score(table.labels, labels) for labels in partitions]
         n_found = len(np.unique(partitions[len(K_GIVEN)]))
-        shown = [f"{index:.3f}" for index in indices[-1]]
-        rows.append((name, str(K), *shown[: len(K_GIVEN)], str(n_found), *shown[len(K_GIVEN) :]))
-    means = [f"{mean:.3f}" for mean in np.mean(indices, axis=0)] if rows else []
-    rows.append(("mean", "", *means[: len(K_GIVEN)], "", *means[len(K_GIVEN) :]))
-    nothing = [f"{name}, nothing given" for name in NOTHING_GIVEN]
-    header = ("table", "classes", *K_GIVEN, "K found", *nothing)
-    print_table(f"{folder.name}, {preparation}", header, rows)
+        yield name, str(K), *indices, str(n_found)

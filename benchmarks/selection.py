@@ -1,18 +1,16 @@
 """Searches: how long they take, what two jobs gain, and how often they are right."""
 
-import warnings
-
 import numpy as np
 
-from benchmarks.data import levels, simulation
-from benchmarks.timing import best_of, print_table, seconds, times
+from benchmarks.data import levels, normal_clusters
+from benchmarks.declare import Rows, benchmark
+from benchmarks.timing import best_of, seconds
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.selection import Clest, GapL1
 
 # R's sparcl 1.0.4, KMeansSparseCluster.permute, 10 bounds x 10 permutations on 60 x 500, one core.
 SPARCL_GAP = 3.90
-DRAWS = 20
 # The rules were chosen on seeds below 1000 and on clusters as _blobs makes them; results on other
 # seeds and data are independent of that choice.
 FRESH = 1000
@@ -25,85 +23,78 @@ NULLS = {
 }
 
 
-def main() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        _gap()
-        _clest()
-        _sparsity()
-        _without_clusters()
-        _clusters()
-
-
-def _gap() -> None:
-    X, model = simulation(), RobustSparseKMeans(3, trim=0.05, n_threads=1)
+@benchmark(
+    "L1 bound by the gap, 10 bounds x 10 permutations, 60 x 500",
+    "sparcl s {:.2f} | rskc s, one core {:.2f} | faster {:.1f}x",
+)
+def gap(repeats: int = 5) -> Rows:
+    X = levels(60, 500, 3, 50, step=1.0)
+    model = RobustSparseKMeans(3, trim=0.05, n_threads=1)
     search = GapL1(model, 10, n_permutations=10, random_state=0, n_jobs=1)
-    (ours,) = best_of(5, lambda: search.fit(X))
-    rows = [(f"{SPARCL_GAP:.2f}", f"{ours:.2f}", times(SPARCL_GAP / ours))]
-    header = ("sparcl s", "rskc s, one core", "faster")
-    print_table("L1 bound by the gap, 10 bounds x 10 permutations, 60 x 500", header, rows)
+    (ours,) = best_of(repeats, lambda: search.fit(X))
+    yield SPARCL_GAP, ours, SPARCL_GAP / ours
 
 
-def _clest() -> None:
-    rows = []
+@benchmark(
+    "Clest, 20 splits, 20 references, K = 2 .. 6 (one job: fits use all threads)",
+    "table | one job s {:.1f} | two jobs s {:.1f} | gain {:.1f}x",
+)
+def jobs(repeats: int = 2) -> Rows:
     for name, X, bound, n_init in (
+        ("60 x 500", levels(60, 500, 3, 50, step=1.0), 6.2, "auto"),
         ("78 x 4751, n_init=100", levels(78, 4751, 2, 100, 0.05), 6, 100),
-        ("60 x 500", simulation(), 6.2, "auto"),
     ):
         model = RobustSparseKMeans(trim=0.1, l1_bound=bound, n_init=n_init)
         one, two = (
-            min(seconds(lambda: clest.fit(X)) for _ in range(2))  # noqa: B023
+            min(seconds(lambda: clest.fit(X)) for _ in range(repeats))  # noqa: B023
             for clest in (
                 Clest(model, range(2, 7), random_state=0, n_jobs=n_jobs) for n_jobs in (1, 2)
             )
         )
-        rows.append((name, f"{one:.1f}", f"{two:.1f}", times(one / two)))
-    header = ("20 splits, 20 references, K = 2 .. 6", "one job s", "two jobs s", "gain")
-    print_table("Clest (one job: fits use all threads)", header, rows)
+        yield name, one, two, one / two
 
 
-def _sparsity() -> None:
-    rows = []
+@benchmark(
+    "GapL1, one outlying cell in 60 x 500, {seeds} data sets",
+    "trim {:.3g} | features chosen {:.1f} | true ones among them, of 50 {:.1f}",
+)
+def sparsity(seeds: int = 20) -> Rows:
     for trim in (1 / 60, 0.1, 0):
-        model = RobustSparseKMeans(3, trim=trim)
-        seeds = range(FRESH, FRESH + DRAWS)
-        found = [_features(GapL1(model, random_state=seed), seed) for seed in seeds]
-        selected, true = np.mean(found, axis=0)
-        rows.append((f"{trim:.3g}", f"{selected:.1f}", f"{true:.1f}"))
-    header = ("trim", "features chosen", "true ones among them, of 50")
-    print_table(f"GapL1, one outlying cell in 60 x 500, {DRAWS} data sets", header, rows)
+        numbers = []
+        for seed in range(FRESH, FRESH + seeds):
+            search = GapL1(RobustSparseKMeans(3, trim=trim), random_state=seed)
+            search.fit(make_simulation(1, random_state=seed).data)
+            support = search.best_estimator_.get_support()
+            numbers.append((support.sum(), support[:50].sum()))
+        yield trim, *np.mean(numbers, axis=0)
 
 
-def _features(search: GapL1, seed: int) -> tuple[int, int]:
-    support = search.fit(make_simulation(1, random_state=seed).data).best_estimator_.get_support()
-    return int(support.sum()), int(support[:50].sum())
-
-
-def _without_clusters() -> None:
-    rows = []
+@benchmark(
+    "Clest at its defaults, {seeds} draws each",
+    'data without clusters | K = 1 by rule="agreement" {:.0%} | K = 1 by rule="paper" {:.0%}',
+)
+def without_clusters(seeds: int = 20) -> Rows:
     for name, draw in NULLS.items():
-        tables = [_answers(draw(np.random.default_rng(seed)), seed) for seed in range(DRAWS)]
-        rows.append((name, *(f"{np.mean(np.array(tables)[:, i] == 1):.0%}" for i in (0, 1))))
-    header = ("data without clusters", 'K = 1 by rule="agreement"', 'K = 1 by rule="paper"')
-    print_table(f"Clest at its defaults, {DRAWS} draws each", header, rows)
+        answers = [_answers(draw(np.random.default_rng(seed)), seed) for seed in range(seeds)]
+        yield name, *np.mean(np.array(answers) == 1, axis=0)
 
 
-def _clusters() -> None:
-    """Count how often each rule is right: on clusters like those it was made on, and on others."""
-    known = [(4, *_answers(_blobs(seed), seed, trim=0.05, l1_bound=4)) for seed in range(DRAWS)]
-    other = []
-    for seed in range(DRAWS):
-        X, K, q = _random_design(seed)
-        other.append((K, *_answers(X, seed, trim=0.05, l1_bound=float(np.sqrt(q)))))
-    rows = []
-    for name, answers in (("4, in 15 of 60 features", known), ("2 to 5, other designs", other)):
-        K, *rules = np.array(answers).T
-        rows.append((name, *(f"{np.mean(rule == K):.0%}" for rule in rules)))
-    header = ("clusters", 'found by rule="agreement"', 'by rule="paper"')
-    print_table(f"Clest, {DRAWS} data sets each", header, rows)
+@benchmark(
+    "Clest, {seeds} data sets each",
+    'clusters | right by rule="agreement" {:.0%} | by rule="paper" {:.0%}',
+)
+def clusters(seeds: int = 20) -> Rows:
+    """On clusters like those that the rules were made on, and on others."""
+    for name, design in (("4, in 15 of 60 features", _blobs), ("2 to 5, other designs", _random)):
+        right = []
+        for seed in range(seeds):
+            X, K, q = design(seed)
+            bound = 4.0 if design is _blobs else float(np.sqrt(q))
+            right.append(np.equal(_answers(X, seed, trim=0.05, l1_bound=bound), K))
+        yield name, *np.mean(right, axis=0)
 
 
-def _random_design(seed: int) -> tuple[np.ndarray, int, int]:
+def _random(seed: int) -> tuple[np.ndarray, int, int]:
     """Clusters of unequal size, of any number, in any number of features; three outlying cells."""
     rng = np.random.default_rng(90_000 + seed)
     K, n, p, q = (int(rng.integers(*ends)) for ends in ((2, 6), (60, 160), (30, 120), (8, 20)))
@@ -114,13 +105,12 @@ def _random_design(seed: int) -> tuple[np.ndarray, int, int]:
     return X, K, q
 
 
-def _blobs(seed: int) -> np.ndarray:
+def _blobs(seed: int) -> tuple[np.ndarray, int, int]:
     """100 cases in four clusters with centers drawn at random, and two outlying cells."""
     rng = np.random.default_rng(100 + seed)
-    X = rng.normal(size=(100, 60))
-    X[:, :15] += rng.normal(0, 2, (4, 15))[np.arange(100) % 4]
+    X = normal_clusters(rng, np.arange(100) % 4, 60, 15, 2.0)
     X[rng.integers(100, size=2), rng.integers(60, size=2)] += 15
-    return X
+    return X, 4, 15
 
 
 def _answers(X: np.ndarray, seed: int, **settings) -> tuple[int, int]:

@@ -1,24 +1,23 @@
 """Tables larger than memory, or than that of a GPU: what a fit reads and sends, and its time.
 
-Counts, for which no clock is asked: `python -m benchmarks.streamed counts 1000000 10000000`. Blocks
-are made anew whenever they are read; nothing of them is kept, or the columns that have weight are.
-With ``--device cpu`` passes are made by torch. docs/howto/large-data.md has the table.
+Counts, for which no clock is asked: `python -m benchmarks streamed.counts n=10000000`. Blocks are
+made anew whenever they are read; nothing of them is kept, or the columns that have weight are. With
+``device=cpu`` passes are made by torch. docs/howto/large-data.md has the table.
 
-Times, of a table in host memory on a device that it does not fit on: `python -m benchmarks.streamed
-times 400000000 --device cuda --memory 40GB`, which needs 90 GB of memory. With ``--device cpu`` and
-fewer cases the same code runs anywhere.
+Times, of a table in host memory on a device that it does not fit on: `python -m benchmarks
+streamed.times cases=400000000 device=cuda memory=40GB`, which needs 90 GB of memory. With
+``device=cpu`` and fewer cases the same code runs anywhere.
 """
 
-import argparse
 import pickle
-import time
-import warnings
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from benchmarks.timing import print_table, times
+from benchmarks.declare import Rows, benchmark
+from benchmarks.timing import seconds
 from rskc import RobustSparseKMeans
 
 COLUMNS, CLUSTERS, CHUNK = 50, 10, 100_000
@@ -29,31 +28,18 @@ MODELS = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["counts", "times"])
-    parser.add_argument("sizes", nargs="*", type=int, default=[1_000_000])
-    parser.add_argument("--device")
-    parser.add_argument("--memory", default="1kB", help="of the device, for what is kept there")
-    asked = parser.parse_args()
-    for n in asked.sizes:
-        if asked.what == "counts":
-            counts(n, asked.device)
-        else:
-            streamed(n, asked.device or "cuda", asked.memory)
-
-
 # ---- Counts
 
 
-def counts(n: int, device: str | None) -> None:
-    rows = [
-        (name, f"{share:.0%}", *counted(n, options, device, share))
-        for name, options in MODELS.items()
-        for share in (0, 0.45)
-    ]
-    header = ("fit", "memory", "reads", "graphs", "iterations", "MB out", "MB back", "KB a graph")
-    print_table(f"{n} x {COLUMNS} float32, K = {CLUSTERS}; memory as a share of it", header, rows)
+@benchmark(
+    "{n} x 50 float32, K = 10; memory as a share of it",
+    "fit | memory {:.0%} | reads {:.1f} | graphs | iterations | MB out {:.1f} | MB back {:.1f} | "
+    "KB a graph {:.0f}",
+)
+def counts(n: int = 1_000_000, device: str | None = None) -> Rows:
+    for name, options in MODELS.items():
+        for share in (0.0, 0.45):
+            yield name, share, *counted(n, options, device, share)
 
 
 def counted(n: int, options: dict, device: str | None, share: float) -> tuple:
@@ -73,12 +59,11 @@ def counted(n: int, options: dict, device: str | None, share: float) -> tuple:
     model = RobustSparseKMeans(CLUSTERS, random_state=0, device=device, **options)
     config = dict.fromkeys(("rskc.memory", "rskc.device-memory"), int(share * n * COLUMNS * 4) + 1)
     config |= {"scheduler": "threads", "num_workers": 2}
-    with dask.config.set(config), watched(count), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with dask.config.set(config), watched(count):
         model.fit(X)
-    sizes = (f"{count[way] / 1e6:.1f}" for way in ("out", "back"))
-    a_graph = f"{(count['out'] + count['back']) / count['graphs'] / 1e3:.0f}"
-    return f"{count['cells'] / (n * COLUMNS):.1f}", count["graphs"], model.n_iter_, *sizes, a_graph
+    out, back = count["out"] / 1e6, count["back"] / 1e6
+    per_graph = 1e3 * (out + back) / count["graphs"]
+    return count["cells"] / (n * COLUMNS), count["graphs"], model.n_iter_, out, back, per_graph
 
 
 class watched:
@@ -132,25 +117,28 @@ def drawn(first: int, n: int) -> np.ndarray:
 # ---- Times
 
 
-def streamed(n: int, device: str, memory: str) -> None:
+@benchmark(
+    "{cases} x 50 float32 in host memory, on {device} with {memory}",
+    "GB {:.1f} | fit, s {:.1f} | iterations | peak of the device, GB {:.1f} | "
+    "copy alone, s {:.2f} | one pass, s {:.2f}",
+)
+def times(cases: int, device: str = "cuda", memory: str = "40GB") -> Rows:
     """Time a fit of a table in host memory, and one pass over it against the copy alone."""
     import dask
+    import torch
 
-    X = in_memory(n)
+    X, on_gpu = in_memory(cases), torch.device(device).type == "cuda"
     with dask.config.set({"rskc.device-memory": memory, "scheduler": "threads"}):
-        seconds, model, peak = fit_seconds(X, device)
-        rows = [
-            ("fit, s", f"{seconds:.1f}", ""),
-            ("iterations", model.n_iter_, ""),
-            ("peak of the device, GB", peak, ""),
-        ]
-        copied, passed = copy_seconds(X, device), pass_seconds(X, device)
-        rows += [
-            ("copy alone, s", f"{copied:.2f}", f"{X.nbytes / copied / 1e9:.1f} GB/s"),
-            ("one pass, s", f"{passed:.2f}", times(passed / copied)),
-        ]
-    size = f"{n} x {COLUMNS} float32, {X.nbytes / 1e9:.1f} GB in host memory"
-    print_table(f"{size}, on {device} with {memory}", ("measured", "", ""), rows)
+        if on_gpu:
+            torch.cuda.reset_peak_memory_stats(device)
+        model = RobustSparseKMeans(CLUSTERS, random_state=0, device=device)
+        fitted = seconds(lambda: model.fit(X))
+        peak = torch.cuda.max_memory_reserved(device) / 1e9 if on_gpu else None
+        copied, passed = (
+            min(seconds(work) for _ in range(3))
+            for work in (copy_of(X, device), pass_over(X, device))
+        )
+    yield X.nbytes / 1e9, fitted, model.n_iter_, peak, copied, passed
 
 
 def in_memory(n: int) -> np.ndarray:
@@ -165,24 +153,8 @@ def in_memory(n: int) -> np.ndarray:
     return X
 
 
-def fit_seconds(X: np.ndarray, device: str) -> tuple[float, RobustSparseKMeans, str]:
-    """Fit, and return the largest memory that was taken on a GPU too."""
-    import torch
-
-    if torch.device(device).type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-    model, start = RobustSparseKMeans(CLUSTERS, random_state=0, device=device), time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(X)
-    seconds, peak = time.perf_counter() - start, "none"
-    if torch.device(device).type == "cuda":
-        peak = f"{torch.cuda.max_memory_reserved(device) / 1e9:.1f}"
-    return seconds, model, peak
-
-
-def copy_seconds(X: np.ndarray, device: str, repeats: int = 3) -> float:
-    """Copy all rows to the device, block by block, on as many threads as a pass has."""
+def copy_of(X: np.ndarray, device: str) -> Callable[[], object]:
+    """Return what copies all rows to the device, on as many threads as a pass has."""
     from rskc.engines.blocks.devices import BLOCK_BYTES, device_named
 
     place, step = device_named(device), BLOCK_BYTES // (COLUMNS * X.itemsize)
@@ -191,30 +163,19 @@ def copy_seconds(X: np.ndarray, device: str, repeats: int = 3) -> float:
         with place.work():
             place.copy(X[first : first + step])
 
-    with ThreadPoolExecutor() as pool:
-        return best(lambda: list(pool.map(copy, range(0, len(X), step))), repeats)
+    def copy_all() -> None:
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(copy, range(0, len(X), step)))
+
+    return copy_all
 
 
-def pass_seconds(X: np.ndarray, device: str, repeats: int = 3) -> float:
-    """Find the nearest centers of all cases, and sum these, in one read of the data."""
+def pass_over(X: np.ndarray, device: str) -> Callable[[], object]:
+    """Return what finds the nearest centers of all cases, and sums these, in one read."""
     from rskc.engines.blocks import blocks_engine
     from rskc.engines.blocks.devices import BLOCK_BYTES, cut
 
     engine = blocks_engine(cut(X, BLOCK_BYTES // (COLUMNS * X.itemsize)), device=device)
     table = engine.table(engine.equal_weights())
     centers = table.place(X[None, :CLUSTERS].astype(float))
-    return best(lambda: table.sums(table.assign(centers).labels, CLUSTERS), repeats)
-
-
-def best(work, repeats: int) -> float:
-    """Return the least time of some calls."""
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
-
-
-if __name__ == "__main__":
-    main()
+    return lambda: table.sums(table.assign(centers).labels, CLUSTERS)

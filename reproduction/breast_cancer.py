@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from reproduction.outcome import Reproduction, small_clusters_expected
 from reproduction.panels import new_figure
@@ -57,8 +58,6 @@ def breast_cancer(
     seed, n_splits, n_jobs, progress
         For the fits, and for Clest.
     """
-    import pandas as pd
-
     if data is None or labels is None:
         raise ValueError(f"breast-cancer needs data and labels. {WHERE}")
     labels = np.asarray(labels)
@@ -97,8 +96,6 @@ def _search(
 
 
 def _errors(fits: dict[int, RobustSparseKMeans], labels: np.ndarray) -> Any:
-    import pandas as pd
-
     rows = []
     for i, (m, model) in enumerate(fits.items()):
         cases = (~model.outliers_, np.full(len(labels), True), ~model.trimmed_)
@@ -119,8 +116,6 @@ def _errors(fits: dict[int, RobustSparseKMeans], labels: np.ndarray) -> Any:
 
 
 def _genes(fits: dict[int, RobustSparseKMeans], searches: dict[int, Clest]) -> Any:
-    import pandas as pd
-
     rows = []
     for (m, model), genes in zip(fits.items(), RSKC_GENES, strict=True):
         common, clest = feature_agreement(model, fits[0]), searches[m]
@@ -143,8 +138,6 @@ def _by_agreement(clest: Clest) -> int:
 
 
 def _silhouettes(X: Any, fits: dict[int, RobustSparseKMeans]) -> Any:
-    import pandas as pd
-
     rows = []
     for m, paper in PAPER_SILHOUETTES.items():
         means = silhouette_means(revised_silhouette(fits[m], X), fits[m].outliers_)

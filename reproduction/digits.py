@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from sklearn.datasets import load_digits
 
 from reproduction.outcome import Reproduction, small_clusters_expected
 from reproduction.panels import new_figure
@@ -19,9 +21,6 @@ RSKC = {"CER": 0.0518, "features with weight": 45, "mean revised silhouette": 0.
 @small_clusters_expected()
 def digits(seed: int = 0) -> Reproduction:
     """1,797 digits of 8 x 8 pixels, K=10, l1_bound=5.7, trim=.1."""
-    import pandas as pd
-    from sklearn.datasets import load_digits
-
     X, truth = load_digits(return_X_y=True)
     model = RobustSparseKMeans(10, l1_bound=5.7, trim=0.1, random_state=seed).fit(X)
     ours = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from sklearn.cluster import KMeans
 
 from reproduction.outcome import Reproduction, small_clusters_expected
 from reproduction.panels import row_of_panels, scatter
@@ -21,9 +23,6 @@ def figure1(seed: int = 0) -> Reproduction:
 
     K-means is Lloyd's, as in the paper; next to it stands rskc's own, with single moves.
     """
-    import pandas as pd
-    from sklearn.cluster import KMeans
-
     data = make_figure1(random_state=seed)
     models = {
         "K-means (Lloyd)": KMeans(3, n_init=100, init="random", random_state=seed),

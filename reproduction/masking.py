@@ -6,6 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from reproduction.outcome import Reproduction, small_clusters_expected
 from reproduction.panels import row_of_panels, scatter
@@ -27,8 +28,6 @@ class _Result(NamedTuple):
 @small_clusters_expected()
 def masking(seed: int = 0) -> Reproduction:
     """n=300, p=5, clusters in features 1 and 2, three cases outlying in features 4 and 5."""
-    import pandas as pd
-
     data = make_masking(random_state=seed)
     tame = ~data.outliers
     figure, axes = row_of_panels(4)

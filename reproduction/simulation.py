@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from reproduction.outcome import Reproduction, small_clusters_expected
 from reproduction.panels import new_figure
@@ -19,6 +20,7 @@ from rskc.inputs.validation import check_integer
 from rskc.metrics import classification_error_rate, feature_precision
 from rskc.pictures.palette import PALETTE
 from rskc.selection.checkpoint import Checkpoint, Result
+from rskc.selection.progress import Progress
 from rskc.selection.runner import Key, Runner
 from rskc.solver import Problem
 
@@ -88,8 +90,9 @@ def simulation(
     identity = {"rskc": version("rskc"), "search": "simulation", "seed": str(seed)}
     with (
         closing(Checkpoint(checkpoint, identity)) as store,
-        closing(Runner(store, n_jobs, progress)) as runner,
+        closing(Progress(progress)) as shown,
     ):
+        runner = Runner(store, n_jobs, shown)
         keys = [(model, i) for model in range(3) for i in range(n)]
         hard = [(kind, i) for kind in range(len(KINDS)) for i in range(max(n // 5, min(n, 5)))]
         clean = [(i,) for i in range(min(n, N_CLEAN))]
@@ -166,8 +169,6 @@ def _legend() -> str:
 
 
 def _cer_table(cer: np.ndarray) -> Any:
-    import pandas as pd
-
     rows = []
     for m, method in enumerate(METHODS):
         pairs = {}
@@ -179,8 +180,6 @@ def _cer_table(cer: np.ndarray) -> Any:
 
 
 def _weights_table(results: dict[str, np.ndarray]) -> Any:
-    import pandas as pd
-
     rows = []
     for (method, model), (non_zero, precision) in PAPER.items():
         column = list(METHODS).index(method)
@@ -202,15 +201,11 @@ def _mean_sd(values: np.ndarray) -> str:
 
 
 def _bounds_table(results: list[Result]) -> Any:
-    import pandas as pd
-
     means = np.mean([result["counts"] for result in results], axis=0)
     return pd.DataFrame({"l1_bound": BOUNDS, "non-zero": means.round(2)})
 
 
 def _hard_table(results: list[Result]) -> Any:
-    import pandas as pd
-
     means = np.array([result["cer"] for result in results]).reshape(len(KINDS), -1, 3).mean(axis=1)
     names = ("rskc", "as published", "outlying cases removed")
     return pd.DataFrame({"data": list(KINDS.values()), **dict(zip(names, means.T, strict=True))})

@@ -121,6 +121,7 @@ CHANGES = [
     {"clusters": clusters(50, 50, silhouette=0.1)},
     {"result__n_outliers": 14},
     {"result__n_outliers": 15, "result__n_trim": 15},
+    {"result__n_outliers": 15, "result__trim_given": False},
     {"stability": [0.9, 0.4]},
     {**ONE, "searches": [SEARCHED | {"suggests": {}, "n_slices": 3}]},
     {"result__n_outliers": 1},
@@ -186,7 +187,7 @@ def of_a_gradient():
     X, search = stable()
     search = copy.copy(search)
     search.n_clusters_, search.n_slices_ = 1, 3
-    search.table_ = search.table_.assign(chosen=False, p_value=0.4)
+    search.table_ = search.table_.assign(chosen=False, p_value=0.001)
     search.best_estimator_ = fit(X, 1)
     return summarize(search.best_estimator_, X, searches=search)
 
@@ -239,7 +240,7 @@ def lines_of(summary) -> Iterator[str]:
     for section in summary["searches"]:
         yield f"search: {section['found']}"
     for chart in [*summary["charts"].values(), *curves_of(summary)]:
-        yield f"chart {chart['title']}: {chart['caption']}"
+        yield f"chart {chart['title']}: {chart['caption']} {chart.get('hint', '')}".rstrip()
         yield f"  in words: {chart['alt']}"
         yield from (f"  key: {entry['label']}" for entry in chart["key"] if "cluster" not in entry)
         yield from (f"  note: {note}" for note in chart["notes"])

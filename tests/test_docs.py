@@ -111,14 +111,15 @@ def test_every_table_of_the_benchmarks_has_a_command_that_is_there():
     for before in parts[:-1]:
         (_, command, names) = before.rpartition("make bench ARGS=")
         assert command
-        assert (FOLDER.parent / "benchmarks" / f"{names.split()[0]}.py").exists()
+        module, _, _ = names.split()[0].partition(".")
+        assert (FOLDER.parent / "benchmarks" / f"{module}.py").exists()
 
 
 def test_the_way_through_the_house_names_files_that_are_there():
     """Folders end in a slash, files in .py or .pyx; the names of examples are made up."""
     page = (FOLDER / "contributing.md").read_text("utf-8")
     named = set(re.findall(r"`([\w/]+(?:\.pyx?|/))`", page)) - {"examples/plot_something.py"}
-    assert len(named) > 60
+    assert len(named) > 40
     missing = [
         n
         for n in named
@@ -150,4 +151,4 @@ def test_everything_in_rskc_has_a_place_here():
 def test_the_readme_does_not_send_people_to_a_score_that_misleads():
     """With ``score``, a grid picks 5 clusters of three."""
     text = " ".join(README.read_text("utf-8").split())
-    assert "scikit-learn's `GridSearchCV` is not for this" in text
+    assert "scikit-learn's `GridSearchCV` cannot choose K" in text

@@ -11,6 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import rand_score
 
+from definitions import read_only, strided
 from engine_kinds import threads_everywhere
 from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
@@ -475,18 +476,6 @@ def test_float32_stays_float32(table, setting):
     assert model.transform(X).dtype == np.float32
     assert_same_partition(model.labels_, double.labels_)
     assert_allclose(model.feature_weights_, double.feature_weights_, atol=1e-4)
-
-
-def strided(X):
-    wide = np.zeros((2 * len(X), 3 * X.shape[1]))
-    wide[::2, ::3] = X
-    return wide[::2, ::3]
-
-
-def read_only(X):
-    X = X.copy()
-    X.setflags(write=False)
-    return X
 
 
 FORMS = {

@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import rskc
-from rskc import RobustSparseKMeans
+from rskc import RobustSparseKMeans, planning
 from rskc.datasets import make_simulation
 from rskc.model import fitting
 from rskc.selection import Stability
@@ -129,6 +129,13 @@ def test_a_search_takes_longer_than_its_model(data):
     assert search.progress is True
 
 
+def test_a_search_is_not_stopped_before_its_first_task(data, monkeypatch):
+    monkeypatch.setattr(planning, "SEARCH_SECONDS", 0.0)
+    model = RobustSparseKMeans(3, n_init=2, random_state=0)
+    search = Stability(model, [2, 3], n_splits=2, n_references=2, random_state=0, n_jobs=1)
+    assert rskc.plan(data, search).expected_seconds > 0
+
+
 def test_parts_leave_model_and_data_as_they_are(data):
     model, before = RobustSparseKMeans(3, n_init=2, verbose=0), data.copy()
     known = model.get_params()
@@ -178,7 +185,7 @@ def test_a_table_without_a_known_length_is_refused():
 def test_a_search_on_a_part_is_as_small_as_was_asked(data):
     """A rehearsal makes its search on fewer cases than it has, and cells are kept as in a whole."""
     model = RobustSparseKMeans(2, trim=0.1, l1_bound=2.0, n_init=2, random_state=0)
-    fitting.fit(model, data, (), None, fitting.Rehearsal(30, 0.5))
+    fitting.fit(model, data, n_searched=30, share=0.5)
     assert len(model.labels_) == 60
 
 

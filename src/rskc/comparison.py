@@ -142,7 +142,7 @@ def compare_solutions(
         Cases to compare the models on: clusters and outliers are those that ``predict`` and
         ``is_outlier`` give. None for the cases of the fits, which must be the same.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each case counts in the error rates, and when clusters are matched; cases are counted.
+        Case weights, for error rates and for matching clusters; cases are counted without them.
         None for the weights of the fits, where X is None and both had the same.
 
     Returns

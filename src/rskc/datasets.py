@@ -219,28 +219,22 @@ def make_contaminated(
     array([25., 25., 25., 25.])
     """
     check_choice("kind", kind, tuple(_CONTAMINATIONS))
-    contamination = _CONTAMINATIONS[kind]
+    n_cells, draw = _CONTAMINATIONS[kind]
     check_integer("n_outliers", n_outliers, 0, n_samples)
     rng = _generator_of(random_state)
-    noise = contamination.n_cells or 0
+    noise = n_cells or 0
     clean = _draw_clusters(rng, n_samples, n_features, n_informative, spread=1.5, n_noise=noise)
     cases = np.sort(rng.choice(n_samples, n_outliers, replace=False))
     cells = np.arange(n_features)[-noise:]  # all of them for -0
-    return _replace_cells(clean, cases, cells, contamination.draw(rng, (n_outliers, cells.size)))
+    return _replace_cells(clean, cases, cells, draw(rng, (n_outliers, cells.size)))
 
 
-class _Contamination(NamedTuple):
-    """How many of the last features are outlying (None: all), and what stands there."""
-
-    n_cells: int | None
-    draw: Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
-
-
-_CONTAMINATIONS = {
-    "shared_cell": _Contamination(1, lambda rng, shape: np.full(shape, 25.0)),
-    "clump_cells": _Contamination(3, lambda rng, shape: rng.normal(8.0, 1.0, shape)),
-    "clump_rows": _Contamination(None, lambda rng, shape: rng.normal(5.0, 0.3, shape)),
-    "far_rows": _Contamination(None, lambda rng, shape: rng.normal(1000.0, 1.0, shape)),
+# How many of the last features are outlying (None: all), and what stands there.
+_CONTAMINATIONS: dict[str, tuple[int | None, Callable[..., np.ndarray]]] = {
+    "shared_cell": (1, lambda rng, shape: np.full(shape, 25.0)),
+    "clump_cells": (3, lambda rng, shape: rng.normal(8.0, 1.0, shape)),
+    "clump_rows": (None, lambda rng, shape: rng.normal(5.0, 0.3, shape)),
+    "far_rows": (None, lambda rng, shape: rng.normal(1000.0, 1.0, shape)),
 }
 
 
@@ -407,7 +401,15 @@ def _draw_design(rng: np.random.Generator, plan: _Plan) -> Design:
     data[:, : plan.q] += _draw_centers(rng, plan)[labels]
     share, kind = plan.outliers
     cases = rng.choice(n, round(share * n), replace=False)
-    _OUTLYING[kind](rng, data, cases)
+    if kind == "cells":
+        for i in cases:
+            cells = rng.choice(plan.p, 3, replace=False)
+            data[i, cells] += rng.choice([-1, 1], 3) * rng.uniform(10, 20, 3)
+    elif kind == "rows":
+        data[cases] = rng.normal(0, 4, size=(len(cases), plan.p))
+    else:
+        cells = rng.choice(plan.p, 5, replace=False)
+        data[np.ix_(cases, cells)] = 8 + 0.3 * rng.normal(size=(len(cases), 5))
     if kind != "cells":  # an outlying row belongs to no cluster
         labels[cases] = -1
     informative, outlying = np.arange(plan.p) < plan.q, np.isin(np.arange(n), cases)
@@ -436,21 +438,3 @@ def _draw_centers(rng: np.random.Generator, plan: _Plan) -> np.ndarray:
             centers[k, own] = plan.separation
         return centers
     return plan.separation * rng.normal(size=(K, q))
-
-
-def _spoil_cells(rng: np.random.Generator, data: np.ndarray, cases: np.ndarray) -> None:
-    for i in cases:
-        some = rng.choice(data.shape[1], 3, replace=False)
-        data[i, some] += rng.choice([-1, 1], 3) * rng.uniform(10, 20, 3)
-
-
-def _spoil_rows(rng: np.random.Generator, data: np.ndarray, cases: np.ndarray) -> None:
-    data[cases] = rng.normal(0, 4, size=(len(cases), data.shape[1]))
-
-
-def _spoil_together(rng: np.random.Generator, data: np.ndarray, cases: np.ndarray) -> None:
-    some = rng.choice(data.shape[1], 5, replace=False)
-    data[np.ix_(cases, some)] = 8 + 0.3 * rng.normal(size=(len(cases), 5))
-
-
-_OUTLYING = {"cells": _spoil_cells, "rows": _spoil_rows, "clump": _spoil_together}

@@ -41,22 +41,23 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         Number of clusters, K.
     trim : float or "auto", default="auto"
         Share of the cases that each of the two rules trims, 0 <= trim < 0.5: the method of the
-        paper. "auto": a first fit trims 15%; cases that are far from its centers are set aside,
-        unless they form a cluster of their own; the others are clustered with hardly any trimming;
-        and the reweighting step leaves out the cases that are outlying in the end.
+        paper. "auto": a first fit trims nothing, and that is all if it shows no outlying case.
+        Otherwise another fit trims 15%; cases that are far from its centers are set aside, unless
+        they form a cluster of their own; the others are clustered with hardly any trimming; and the
+        reweighting step excludes the cases that are outlying in the end.
     cells : float, "auto" or None, default="auto"
         How many scales a cell must be from the center of its case, in a feature, to be outlying:
-        its squared error counts no more than that, and it takes no part in the center. A few
-        outlying cells are in nearly every case of a wide table, of which no share can be trimmed.
+        its squared error counts no more than that, and it does not contribute to the center. In a
+        wide table nearly every case has a few outlying cells, and no share can be trimmed.
         "auto": 3.3, .1% of clean normal cells, where many cases have extreme cells that no clusters
-        explain, and trim or bound is left to the data; else none, and the fit is as without it.
+        explain, and trim or bound is automatic; otherwise none, as with None.
         None: cells are left alone, as in the paper.
     l1_bound : float, "auto", "half" or None, default="auto"
         Bound on the L1 norm of the weights, whose L2 norm is 1: from 1, one feature, to
         ``sqrt(n_features_in_)``, where it no longer binds. "half" is halfway between. "auto":
         clusters are found with that bound, each feature is tested for a difference between them,
-        and the clusters are refined with as many features as pass, until these stand. None: no
-        sparsity, all weights are 1; so are those of one cluster, unless a number is given.
+        and the clusters are refined with as many features as pass, until they no longer change.
+        None: no sparsity, all weights are 1; so are those of one cluster, unless a number is given.
     n_features : int or None, default=None
         A wanted number of features instead of a bound. The bound is chosen so that this number of
         weights is above 0.
@@ -76,8 +77,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         Columns whose categories have an order and are coded by rank; a mapping gives the order.
     reweight : bool, default=False
         Whether the reweighting step follows a fit with a given ``trim``: centers, between sums and
-        weights are made anew of the cases that are no outliers by either distance, and so are
-        labels and outliers, until the outliers stand. ``trim="auto"`` includes it.
+        weights are computed again from the cases that are not outliers by either distance, and so
+        are labels and outliers, until the outliers no longer change. ``trim="auto"`` includes it.
     init : {"auto", "random", "k-means++", "robust"}, array or callable, default="auto"
         Starting centers. "random": cases drawn at random. "k-means++": cases far from one another.
         "robust": the same, but the cases farthest from all others cannot be drawn, so that outlying
@@ -312,8 +313,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         y : ignored
             There for the scikit-learn interface.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each case counts; None if all count the same. A case of weight 3 is as three
-            copies of it, and one of weight 0 takes no part but gets a label. Multiplying all
+            Case weights; None for equal weights. A case of weight 3 counts as three copies of
+            it, and one of weight 0 does not contribute but gets a label. Multiplying all
             weights changes nothing but the sums ``objective_`` and ``inertia_``. Cases are trimmed
             until the share ``trim`` of all weight is gone, the last one in part.
 
@@ -336,7 +337,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         return np.flatnonzero(support) if indices else support
 
     def features_frame(self) -> Any:
-        """Return a pandas.DataFrame with a row a feature, in the order of the data.
+        """Return a pandas.DataFrame with one row per feature, in the order of the data.
 
         Its columns: ``feature``, the name, or x0, x1, ...; ``weight``; ``rank``, 1 for the largest
         weight, ties in the order of the data; ``selected``, whether the weight is above 0; with
@@ -348,7 +349,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         return features_frame(model_to_numpy(self))
 
     def cases_frame(self, X: Any = None) -> Any:
-        """Return a pandas.DataFrame with a row a case of the fit.
+        """Return a pandas.DataFrame with one row per case of the fit.
 
         Its columns: ``case``, the name in the index of the fitted frame, or the number;
         ``cluster``; ``distance``, the weighted squared one to the center;
@@ -363,7 +364,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         return cases_frame(*to_numpy_pair(self, X))
 
     def cells_frame(self, X: Any) -> Any:
-        """Return a pandas.DataFrame with a row an outlying cell of the fit, the farthest first.
+        """Return a pandas.DataFrame with one row per outlying cell, the farthest first.
 
         Its columns: ``case`` and ``feature``; ``value`` of the cell; ``cluster`` of the case and
         its ``center`` in the feature; and ``scales``, the standardized residual: how many
@@ -381,7 +382,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         min_effect: float = LEAST_EFFECT,
         selection_probabilities: Any = None,
     ) -> Any:
-        """Return a pandas.DataFrame with a row a marker: a feature that sets a cluster apart.
+        """Return a pandas.DataFrame with one row per marker, a feature that sets a cluster apart.
 
         A marker of a cluster is a feature with weight whose mean over the cluster is
         ``min_effect`` or more away from that over all other clusters (its effect) or from that over
@@ -419,8 +420,8 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         inference for k-means clustering", arXiv:2203.15267.
         """
         check_is_fitted(self, "cluster_centers_")
-        found = marker_effects(self, X)
-        return markers_frame(self, found, n_top, min_effect, selection_probabilities)
+        effects = marker_effects(self, X)
+        return markers_frame(self, effects, n_top, min_effect, selection_probabilities)
 
     def summary(self) -> str:
         """Describe settings and result in a few lines."""
@@ -428,7 +429,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         return describe(model_to_numpy(self))
 
     def report(self, X: Any, path: Any = None) -> Any:
-        """Make a page of HTML that explains the result, with charts and tables; it needs no net.
+        """Make an HTML page that explains the result, with charts and tables, without a network.
 
         Parameters
         ----------

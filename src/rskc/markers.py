@@ -244,7 +244,7 @@ def markers_frame(
     min_effect: float = LEAST_EFFECT,
     selection_probabilities: Any = None,
 ) -> Any:
-    """Return a frame with a row a marker: as ``RobustSparseKMeans.markers_frame`` says."""
+    """Return a frame with one row per marker: as ``RobustSparseKMeans.markers_frame`` says."""
     import pandas as pd
 
     most = None if n_top is None else check_integer("n_top", n_top, 1, remedy=" or None")
@@ -262,13 +262,17 @@ def markers_frame(
         order = order[strength[order] >= least]
         _, first = np.unique(place[order], return_index=True)  # one category of each column
         order = order[np.sort(first)][:most]
+        others, own = np.delete(found.means[:, order], k, axis=0), found.means[k, order]
+        unknown = np.isnan(others)
+        ends = [(unknown | (side(own, others))).all(axis=0) for side in (np.greater, np.less)]
+        words = np.select(ends, ["above", "below"], "between")
         columns = {
             "cluster": np.full(len(order), k),
             "rank": np.arange(1, len(order) + 1),
             "feature": names[order],
             "effect": effects[order],
             "separation": found.separations[k, order],
-            "position": _positions(found.means[:, order], k),
+            "position": words.astype(object),
             "mean": found.means[k, order],
             "mean_of_others": found.means_of_others[k, order],
             "scale": found.scales[order],
@@ -278,14 +282,6 @@ def markers_frame(
             columns["selection_probability"] = probabilities[place[order]]
         frames.append(pd.DataFrame(columns))
     return pd.concat(frames, ignore_index=True)
-
-
-def _positions(means: np.ndarray, k: int) -> np.ndarray:
-    """Say whether cluster k is above all others in each feature, below all, or between them."""
-    others = np.delete(means, k, axis=0)
-    above, below = (means[k] > others) | np.isnan(others), (means[k] < others) | np.isnan(others)
-    words = np.select([above.all(axis=0), below.all(axis=0)], ["above", "below"], "between")
-    return words.astype(object)
 
 
 def _check_probabilities(given: Any, p: int) -> np.ndarray | None:

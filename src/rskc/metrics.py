@@ -38,7 +38,7 @@ def classification_error_rate(a: Any, b: Any, sample_weight: Any = None) -> floa
         Labels of the same cases, at least two of them. Any type: numbers, strings, objects.
         Missing labels (None, NaN, NA) are together.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each case counts; None if all count the same. A case of weight 3 is as three copies of
+        Case weights; None for equal weights. A case of weight 3 counts as three copies of
         it, and multiplying all weights changes nothing.
 
     Returns
@@ -60,7 +60,8 @@ def classification_error_rate(a: Any, b: Any, sample_weight: Any = None) -> floa
     0.5
     """
     first, second = read_two(a=a, b=b)
-    masses = _masses(sample_weight, len(first.codes))
+    weights = _weights(sample_weight, len(first.codes))
+    masses = None if weights is None else masses_of(weights)
     n_cases = len(first.codes) if masses is None else int(np.count_nonzero(masses))
     if n_cases < 2:
         raise ValueError(f"{n_cases} labels make no pair of cases; at least 2 are needed.")
@@ -83,7 +84,7 @@ def sensitivity(true: Any, labels: Any, sample_weight: Any = None) -> Any:
     labels : array-like of shape (n_samples,)
         Cluster of each case. Any type.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each case counts; None if all count the same.
+        Case weights; None for equal weights.
 
     Returns
     -------
@@ -218,7 +219,7 @@ def silhouette_means(
     outliers : array-like of bool of shape (n_samples,) or None, default=None
         Cases to set apart, such as ``model.outliers_``; None for no case.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each case counts in the means; None if all count the same.
+        Case weights, for the means; None for equal weights.
 
     Returns
     -------
@@ -381,10 +382,6 @@ def feature_agreement(a: Any, b: Any) -> FeatureAgreement:
 
 def _weights(sample_weight: Any, n: int) -> np.ndarray | None:
     return None if sample_weight is None else check_sample_weight(sample_weight, n)
-
-
-def _masses(sample_weight: Any, n: int) -> np.ndarray | None:
-    return None if sample_weight is None else masses_of(check_sample_weight(sample_weight, n))
 
 
 def _joined_pairs(codes: np.ndarray, masses: np.ndarray | None) -> Any:

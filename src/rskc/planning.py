@@ -29,7 +29,7 @@ from sklearn.base import clone
 from rskc.inputs.arrays import is_dask, is_on_device
 from rskc.inputs.parts import AnyTable
 from rskc.inputs.validation import check_device, is_word
-from rskc.model.fitting import Rehearsal, fit
+from rskc.model.fitting import fit
 from rskc.selection.search import Search
 from rskc.solver.problem import Problem
 from rskc.solver.search import auto_starts, search_size
@@ -212,7 +212,7 @@ class _Parts:
             model.set_params(n_features=max(1, model.n_features * p // n_features))
         if p < n_features and isinstance(model.l1_bound, float | int):
             model.set_params(l1_bound=max(1.0, model.l1_bound * (p / n_features) ** 0.5))
-        fit(model, part.X, (), part.weights, Rehearsal(n_searched, share))
+        fit(model, part.X, (), part.weights, n_searched=n_searched, share=share)
 
     def sizes(self) -> Iterator[tuple[int, int]]:
         """Yield larger and larger parts of what is searched on, up to all of it.
@@ -437,7 +437,7 @@ def _search_seconds(X: Any, search: Search) -> float:
     def watch(n: int, of: int) -> None:
         nonlocal done, expected
         done, expected = n, of
-        if CLOCK() - start > SEARCH_SECONDS:
+        if n and CLOCK() - start > SEARCH_SECONDS:  # of no task nothing follows
             raise _Enough
 
     begun = clone(search).set_params(progress=watch, n_jobs=1, checkpoint=None)

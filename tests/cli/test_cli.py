@@ -28,9 +28,9 @@ import rskc
 from commands import labels, refused, run
 from rskc.cli import tour
 from rskc.cli._commands import app
+from rskc.cli._options import ExploredSettings
 from rskc.cli._output import results_folder
 from rskc.cli._work import checkpoint_noted
-from rskc.cli.explore import ExploredSettings
 from rskc.datasets import make_simulation
 from rskc.files import read_model
 
@@ -730,13 +730,16 @@ def test_report_from_a_saved_result(here):
     assert json.loads(result.stdout)["warnings"] == []
 
 
-def test_report_of_a_saved_result_keeps_what_searches_found(here, few_repeats):
+def test_report_of_a_saved_result_keeps_what_is_known_of_it(here, frame, few_repeats):
+    spend = np.exp(np.random.default_rng(0).normal(5, 1.5, len(frame)))
+    frame.assign(spend=spend).to_csv("table.csv", index=False)
     run("fit", "table.csv", "--no-report", "--drop", "gene3")
     run("report", "table-rskc", "table.csv")
     pages = [Path("table-rskc/report.html").read_text("utf-8")]
     run("fit", "table.csv", "--drop", "gene3", "--force")
     pages.append(Path("table-rskc/report.html").read_text("utf-8"))
-    for part in (r'id="sure">.*?</section>', r'id="searches">.*?</details>'):
+    sections = r'id="sure">.*?</section>', r'id="searches">.*?</details>'
+    for part in (*sections, "<dt>Prepared</dt><dd>logarithms of 1 of .*?spend.*?</dd>"):
         again, first = (re.search(part, page, re.DOTALL)[0] for page in pages)
         assert again == first
 

@@ -18,7 +18,8 @@ from commands import refused, run
 from rskc import load
 from rskc.cli import _blocks, _work
 from rskc.cli._results import Counts
-from rskc.files import TableError, _parquet, blocks, open_blocks, read_model, read_table
+from rskc.files import TableError, _parquet, blocks, read_model, read_table
+from rskc.files.blocks import open_blocks
 from rskc.solver import search
 from skips import skip_without
 

@@ -146,7 +146,7 @@ def test_advice_is_the_same_on_the_page_and_in_the_terminal(put):
 def test_help_of_fit_fits_on_two_screens(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     lines = run("fit", "--help").stdout.splitlines()
-    assert len(lines) <= 96
+    assert len(lines) <= 98
     names = [word for line in lines for word in re.findall(r"^│ [* ]*(--[a-z-]+)", line)]
     assert names[:3] == ["--clusters", "--label-column", "--prepare"]
 
@@ -175,6 +175,21 @@ def test_the_page_has_all_classes_by_all_clusters(put):
     assert [row[0] for row in cells] == found.sum(axis=1).tolist()
     summary = json.loads(Path("t-rskc/summary.json").read_text("utf-8"))
     assert summary["truth"]["label_column"] == "label"
+
+
+def test_of_a_table_on_its_side_rows_are_features(put):
+    put(frame().T.reset_index(names="gene"))
+    run(*FIT, "--features-in-rows", "--no-report")
+    read = json.loads(Path("t-rskc/summary.json").read_text("utf-8"))["read"]
+    assert read["columns"][0] | {"n_missing": 0} == {
+        "name": "gene",
+        "kind": "names",
+        "taken_for": "names of the features",
+        "n_missing": 0,
+    }
+    assert (
+        read["sentence"] == f"{N} cases were clustered by {len(frame().columns)} rows of numbers."
+    )
 
 
 def test_the_page_says_what_was_read_and_its_numbers_are_those_of_the_files(put):
@@ -351,7 +366,7 @@ def test_rows_without_a_value_are_no_outliers(put, rows):
     counted = f"1 case looks like an outlier; {has} no data to judge by."
     assert counted in told
     assert counted in page
-    cluster = "the cluster is" if rows == 1 else "their clusters are"
+    cluster = "its cluster is" if rows == 1 else "their clusters are"
     leave = "leave it out." if rows == 1 else "leave them out."
     assert f"Cases without data: {has} no value at all: {cluster} arbitrary; {leave}" in told
     assert "--l1-bound" not in told

@@ -142,7 +142,7 @@ def test_cells_in_double_precision_are_not_multiplied_in_single():
 
 
 @needs_compiler
-@pytest.mark.skipif(not _passes or not _passes.has_products(), reason="needs AVX2 and FMA")
+@pytest.mark.skipif(not _passes or not _passes.HAS_PRODUCTS, reason="needs AVX2 and FMA")
 @each_dtype
 def test_a_product_has_the_same_bits_in_any_company(dtype):
     """Of fewer cases, fewer runs and more threads: no matrix product of a BLAS promises that."""

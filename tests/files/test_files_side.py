@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rskc.files import TableError, read_classes, read_table
+from rskc.files import TableError, read_table
+from rskc.files.beside import read_classes
 
 rng = np.random.default_rng(0)
 N, P = 24, 60

@@ -11,7 +11,8 @@ import pytest
 from commands import labels, refused, run
 from rskc import RobustSparseKMeans
 from rskc.exceptions import ColumnWarning
-from rskc.files import open_blocks, read_table
+from rskc.files import read_table
+from rskc.files.blocks import open_blocks
 from rskc.inputs.columns import (
     SKEWED,
     alike_words,

@@ -15,7 +15,7 @@ from rskc.engines.memory.engine import MemoryEngine
 from rskc.metrics import classification_error_rate
 from rskc.model import automatic, outliers
 from rskc.model.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
-from rskc.model.outliers import Distances, far_cases, judge
+from rskc.model.outliers import far_of, judge
 from rskc.solver import finish as finish_module
 from skips import skip_without
 
@@ -178,28 +178,37 @@ def test_missing_cells(options):
 # ---- Outliers
 
 
+def one_cluster(distances):
+    """What is known of a solution with one cluster, by the distances of its cases."""
+    n = len(distances)
+    return SimpleNamespace(
+        labels=np.zeros(n, np.int32),
+        trimmed_weighted=np.zeros(n, bool),
+        kept_sizes=np.array([n]),
+        costs=distances,
+        unweighted_costs=distances,
+    )
+
+
 @pytest.mark.parametrize("df", [1, 4, 50, 1000])
 def test_hardly_any_clean_case_is_flagged(df):
     n = 20_000
     distances = chi2(df).rvs(n, random_state=0)
     engine = engine_for(np.zeros((n, 1)) + np.arange(n)[:, None])
-    groups, sizes = np.zeros(n, np.int32), np.array([n])
-    both = Distances(distances, distances)
-    thresholds, cutoff = judge(engine, both, groups, sizes, "both", None)
-    share = np.mean(distances > thresholds.weighted)
-    assert cutoff == 3
-    assert 0 < share < 0.004
-    assert (far_cases(engine, both, groups, sizes, 3.0).weighted.mean()) < 0.004
+    solution = one_cluster(distances)
+    judged = judge(engine, solution, "both", None)
+    assert judged.cutoff == 3
+    assert_array_equal(judged.outliers, distances > judged.thresholds.weighted)
+    assert 0 < judged.outliers.mean() < 0.004
+    assert far_of(engine, solution).weighted.mean() < 0.004
 
 
 def test_heavy_tails_raise_the_cutoff_and_outlying_cases_do_not():
     rng, n = np.random.default_rng(0), 2000
     engine = engine_for(rng.normal(size=(n, 2)))
-    groups, sizes = np.zeros(n, np.int32), np.array([n])
 
     def cutoff(roots):
-        distances = Distances(roots**3, roots**3)
-        return judge(engine, distances, groups, sizes, "both", None)[1]
+        return judge(engine, one_cluster(roots**3), "both", None).cutoff
 
     clean = 10 + rng.normal(size=n)
     assert cutoff(np.where(np.arange(n) < 200, 30, clean)) == 3
@@ -211,9 +220,7 @@ def test_no_more_than_a_quarter_is_set_aside():
     n = 100
     distances = np.where(np.arange(n) % 3 == 0, 5.0, 1.0)  # no spread
     engine = engine_for(np.arange(n, dtype=float)[:, None])
-    groups, sizes = np.zeros(n, np.int32), np.array([n])
-    far = far_cases(engine, Distances(distances, distances), groups, sizes, 3.0)
-    assert not far.weighted.any()
+    assert not far_of(engine, one_cluster(distances)).weighted.any()
 
 
 @pytest.mark.parametrize("options", [{}, {"trim": 0.1, "l1_bound": 3.0}, {"l1_bound": None}])

@@ -1,12 +1,7 @@
-"""Missing values: laws, the definition in plain NumPy, R's RSKC, and what was decided on rows and
-columns of which nothing is known.
-"""
+"""Missing values: laws, the definition in plain NumPy, and rows and columns without a value."""
 
-import gzip
-import json
 import warnings
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,13 +16,11 @@ from sklearn.utils import get_tags
 from definitions import plain_between, plain_distances, plain_means
 from engine_kinds import threads_everywhere
 from rskc import RobustSparseKMeans
-from rskc.engines import Frame, MemoryEngine, Partitions, engine_for, passes_numpy
-from rskc.metrics import classification_error_rate
+from rskc.engines import Frame, MemoryEngine, engine_for, passes_numpy
 from rskc.solver import Problem, Starts, solve
-from rskc.solver.alternate import alternate, examine
+from rskc.solver.alternate import alternate
 from rskc.solver.finish import finish
 from rskc.solver.search import search
-from rskc.solver.weights import sparse_weights
 from skips import Optional
 
 pl = Optional("polars")
@@ -42,7 +35,6 @@ each_pass = pytest.mark.parametrize("passes", [passes_numpy, *([_passes] if _pas
 # That a cluster may be outlying is no complaint about missing cells.
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
 
-RSKC_PRECISION = 1e-4  # of its bisection, see test_reference.py
 FIT_OPTIONS = pytest.mark.parametrize(
     "options",
     [
@@ -518,127 +510,6 @@ def test_any_missing_cells_give_a_sound_result(seed, n, p, share, trim, bound, K
     assert_array_equal(model.is_outlier(X), model.outliers_)
 
 
-# ---- R's RSKC
-
-
-class Golden(NamedTuple):
-    name: str
-    X: np.ndarray
-    K: int
-    runs: list
-
-    def mask(self, numbers):
-        mask = np.zeros(len(self.X), bool)
-        mask[np.array(numbers, int) - 1] = True
-        return mask
-
-
-@cache
-def goldens():
-    """The tables with missing cells, by name."""
-    files = sorted((Path(__file__).parents[1] / "reference").glob("golden*.json.gz"))
-    records = [json.loads(gzip.decompress(path.read_bytes())) for path in files]
-    return {
-        r["case"]: Golden(r["case"], np.array(r["data"], float), r["K"], r["runs"])
-        for r in records
-        if r["has_missing"]
-    }
-
-
-def each_run(wanted):
-    def name(value):
-        if isinstance(value, Golden):
-            return value.name
-        return f"L1={value['L1']}-alpha={value['alpha']}"
-
-    pairs = [(golden, run) for golden in goldens().values() for run in golden.runs if wanted(run)]
-    return pytest.mark.parametrize(("golden", "run"), pairs, ids=name)
-
-
-def sparse(run):
-    return run["L1"] is not None
-
-
-class Step(NamedTuple):
-    far: np.ndarray
-    between: np.ndarray
-    groups: np.ndarray  # -1 for a case in either trimmed set
-
-
-def step_like(golden, run, entry, made_with):
-    """Steps (b)-(e) from a partition of RSKC's, and B_j in the units of the data."""
-    engine, m = engine_for(golden.X), int(run["alpha"] * len(golden.X) + 1e-9)
-    labels = np.array([entry["labels"]], np.int32) - 1
-    groups = np.where(golden.mask(entry["oW"]), np.int32(-1), labels)
-    start = Partitions(groups, labels, np.zeros(1), np.ones(1, bool), engine.arrays)
-    far, _, sums = examine(engine, Problem(golden.K, m), start)
-    kept = np.where(far, np.int32(-1), groups)
-    between = engine.between(sums, kept, np.array([made_with]))[0] * engine.unit
-    return Step(far[0], between, kept[0])
-
-
-def steps_like(golden, run):
-    """Each entry of RSKC's path and what we make of it."""
-    made_with = np.ones(golden.X.shape[1])
-    for entry in run["path"]:
-        yield entry, step_like(golden, run, entry, made_with), made_with
-        made_with = np.array(entry["weights"])
-
-
-def test_all_goldens_with_missing_cells_are_here():
-    assert list(goldens()) == ["golden07", "golden10", "golden19"]
-    assert all(np.isnan(golden.X).sum() > 100 for golden in goldens().values())
-    assert sum(len(golden.runs) for golden in goldens().values()) == 36
-
-
-@each_run(sparse)
-def test_steps_of_rskc_agree(golden, run):
-    for entry, step, made_with in steps_like(golden, run):
-        assert_array_equal(step.far, golden.mask(entry["oE"]))
-        plain = plain_between(golden.X, step.groups, golden.K, made_with)
-        assert_allclose(step.between, plain, rtol=0, atol=1e-9 * plain.max())
-        assert entry["weights"] @ step.between == pytest.approx(entry["WBSS"], rel=1e-9)
-        weights = sparse_weights(step.between, run["L1"])
-        assert_allclose(weights, entry["weights"], rtol=0, atol=2 * RSKC_PRECISION)
-        assert weights @ step.between == pytest.approx(entry["WBSS"], rel=RSKC_PRECISION)
-
-
-@each_run(sparse)
-def test_between_sums_and_weights_of_rskc_agree(golden, run):
-    steps = [step for entry, step, _ in steps_like(golden, run) if entry["accepted"]]
-    theirs = np.array(run["bss_per_feature"])
-    assert_allclose(steps[-1].between, theirs, rtol=0, atol=1e-9 * theirs.max())
-    exact = sparse_weights(steps[-1].between, run["L1"])
-    assert_allclose(exact, run["weights_exact"], rtol=0, atol=1e-9)
-
-
-def fit_like(golden, run):
-    return make_model(golden.K, trim=run["alpha"], l1_bound=run["L1"], n_init=50).fit(golden.X)
-
-
-@each_run(lambda run: not sparse(run))
-def test_without_sparsity_the_fit_is_the_same(golden, run):
-    model = fit_like(golden, run)
-    assert classification_error_rate(model.labels_, run["labels"]) == 0
-    assert_array_equal(model.trimmed_, golden.mask(run["oW"]))
-    assert model.inertia_ == pytest.approx(run["WWSS"], rel=1e-9)
-
-
-@each_run(lambda run: sparse(run) and run["alpha"] == 0)
-def test_without_trimming_the_objective_is_at_least_as_large(golden, run):
-    model = fit_like(golden, run)
-    assert model.objective_ >= np.max(run["WBSS"]) * (1 - RSKC_PRECISION)
-    assert not model.trimmed_.any()
-
-
-@each_run(lambda run: sparse(run) and run["alpha"] > 0)
-def test_with_trimming_the_objective_per_kept_case_is_at_least_as_large(golden, run):
-    model = fit_like(golden, run)
-    kept = [len(golden.X) - len(set(entry["oW"]) | set(entry["oE"])) for entry in run["path"]]
-    theirs = max(entry["WBSS"] / n for entry, n in zip(run["path"], kept, strict=True))
-    assert model.objective_ / (~model.trimmed_).sum() >= theirs * (1 - RSKC_PRECISION)
-
-
 # ---- Decisions
 
 
@@ -753,19 +624,6 @@ def test_a_feature_observed_in_one_cluster_only(options):
     assert_array_equal(model.predict(new), plain.argmin(axis=1))
     assert_allclose(model.score_samples(new), -plain.min(axis=1), rtol=1e-9)
     assert_array_equal(model.predict(X), model.labels_)
-
-
-@pytest.mark.parametrize("cell", [np.inf, -np.inf])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_infinity_is_not_missing(cell, dtype):
-    X = with_missing(clusters()[0]).astype(dtype)
-    model = make_model().fit(X)
-    X[3, 2] = cell
-    with pytest.raises(ValueError, match="infinity"):
-        make_model().fit(X)
-    for method in ("predict", "transform", "score_samples", "is_outlier"):
-        with pytest.raises(ValueError, match="infinity"):
-            getattr(model, method)(X)
 
 
 def test_nothing_but_missing_cells_is_refused():

@@ -252,3 +252,10 @@ def test_units_that_differ_are_named_with_the_remedy(X):
         model = RobustSparseKMeans(2, random_state=0).fit(X)
     assert "units differ" in model.warning_kinds_
     make_pipeline(Preparer(), RobustSparseKMeans(2, random_state=0)).fit(X)
+
+
+@pytest.mark.parametrize("cell", [np.nan, 1e200])
+def test_columns_without_a_cell_and_huge_cells_are_no_warning(cell):
+    X = np.random.default_rng(0).normal(size=(30, 120))
+    X[:, 5], X[2, 7] = np.nan, cell
+    assert Preparer().fit(X).transform(X).shape == X.shape

@@ -25,6 +25,7 @@ from rskc.metrics import classification_error_rate, revised_silhouette
 from rskc.model.summary import count_features
 from rskc.model.warnings import KINDS
 from rskc.pictures.palette import PALETTE, contrast, readable_on
+from rskc.preprocessing.preparer import FLOORED
 from rskc.report import Report, make_report, summarize
 from rskc.report._clusters import short_names
 from rskc.report._facts import plain_numbers
@@ -182,6 +183,20 @@ def test_advice_names_an_option_where_there_is_one():
     made["result"]["top_feature"] = "annual spend"
     said = advise(made, {"drop": "--drop"})[0]["text"]
     assert said.endswith("leave it out by --drop 'annual spend'")
+
+
+def test_profiles_have_no_signed_zero_and_logarithms_geometric_means(X):
+    table = pd.DataFrame(np.abs(X), columns=list("abcdef"))
+    model, notes = fit(table), []
+    for unit in ((0.0, 1.0), (0.0, 1.0, FLOORED)):
+        report = make_report(model, table)
+        made = summarize(model, table, units={"a": unit})
+        notes.append("those of columns in logarithms geometric means" in Report(made).html)
+        made["clusters"][0]["profile"] = [{"feature": "a", "effect": -0.04, "length": 0.1}]
+        page = Reader(Report(made).html).text
+        assert "-0.0" not in page
+    assert notes == [False, True]
+    assert "geometric" not in report.html
 
 
 def test_alarms_stand_at_the_top(model, X):
@@ -581,6 +596,36 @@ def test_every_kind_of_warning_is_advice_in_two_lines():
         if kind in ("hardly observed cases", "unobserved features"):  # how many, and what to do
             assert item["brief"].startswith("12 cases have few cells; leave them out")
         assert len(textwrap.wrap(f"{item['about']}: {item['brief']}", 80)) <= 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "warning", "on_the_page"),
+    [
+        (
+            "exposed cluster",
+            "One of the clusters keeps 3 cases only (a, b), and up to 5 cases may be outliers; no "
+            "solution without such a cluster was found. Lower trim or n_clusters.",
+            "was found. Lower --trim or --clusters.",
+        ),
+        (
+            "not converged",
+            "Not converged after max_iter=10 iterations; raise max_iter or tol.",
+            "Not converged after --max-iter 10 iterations; raise --max-iter or tol.",
+        ),
+    ],
+)
+def test_warnings_name_options_where_there_are_some(kind, warning, on_the_page):
+    made = facts(warnings=[warning], warning_kinds=[kind])
+    assert advise(made)[0]["text"] == warning
+    assert advise(made, OPTIONS | {"max_iter": "--max-iter"})[0]["text"].endswith(on_the_page)
+
+
+def test_clusters_that_one_feature_makes_have_names_of_their_own():
+    row = {"feature": "income", "level": "low", "is_share": False, "mean_of_others": 9.0}
+    tops = [[row | {"mean": mean}] for mean in (-8.29, -29.1)] + [
+        [row | {"level": "high", "mean": 30.3}]
+    ]
+    assert short_names(tops) == ["low income (-8.29)", "low income (-29.1)", "high income"]
 
 
 def test_the_most_important_advice_comes_first():

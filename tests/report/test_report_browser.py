@@ -312,7 +312,8 @@ def test_print(browser, path, tmp_path):
         assert background(paper) == "rgb(255, 255, 255)"
         assert label_color(paper) == "rgb(29, 33, 38)"
         assert paper.page.locator("nav").is_hidden()
-        assert paper.page.locator(".tools").first.is_hidden()
+        for hidden in (".tools", ".on-screen"):
+            assert paper.page.locator(hidden).first.is_hidden()
         for name in CHARTS:
             assert paper.page.locator(f"#chart-{name} svg").is_visible()
         pdf = paper.page.pdf(format="A4")

@@ -57,6 +57,14 @@ def test_models_without_places_say_nothing():
     assert np.isnan(density(model, 1, np.arange(20)))
 
 
+def test_cases_that_share_no_cell_with_a_center_have_no_place():
+    at = np.linspace(-1, 1, 12)
+    distances = np.c_[(at + 1) ** 2, (at - 1) ** 2][None]
+    gaps = (4 - 4 * np.eye(2))[None]
+    blind = np.concatenate([distances, [[[np.inf, np.inf], [1.0, np.inf]]]], axis=1)
+    assert density_between(blind, gaps) == density_between(distances, gaps)
+
+
 def test_sequences():
     """A walk is one; the same cases in another order, and sorted clusters, are none."""
     rng = np.random.default_rng(0)

@@ -148,6 +148,30 @@ def test_missing_cells_and_unequal_clusters():
     assert search.best_estimator_.outliers_[design.outlying].all()
 
 
+def test_a_cluster_too_small_for_halves_is_found_in_three_quarters():
+    rng = np.random.default_rng(5)
+    y = np.repeat(np.arange(3), [30, 20, 5])
+    X = rng.normal(size=(55, 100))
+    X[:, :30] += 1.5 * rng.normal(size=(3, 30))[y]
+    search = _search(X, [2, 3], n_references=5)
+    assert search.n_clusters_ == 3
+    two, three = search.table_.itertuples()
+    assert three.stability < 0.6 < 0.9 <= three.larger_stability
+    assert np.isnan(two.larger_stability)  # all are found again in halves
+    assert "three quarters" in search.reason_
+
+
+def test_clusters_that_are_stable_each_by_itself_are_mentioned():
+    """Four clusters far apart, and a cloud that six centers cut in two each time anew."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(5), [15, 15, 15, 15, 60])
+    X = rng.normal(size=(120, 10)) + 9 * np.eye(5, 10)[y]
+    model = RobustSparseKMeans(l1_bound=None, cells=None, trim=0, random_state=0)
+    search = _search(X, [2, 6], estimator=model)
+    assert search.n_clusters_ < 6
+    assert "There may be more: of 6 clusters, 4 are stable each by itself" in search.reason_
+
+
 def test_another_clusterer():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(3), 30)

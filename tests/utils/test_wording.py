@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rskc import SmallClusterWarning
 from rskc.exceptions import FitWarning, ParameterError
-from rskc.inputs.validation import check_bound, check_choice, check_integer, check_real
+from rskc.inputs.validation import check_choice, check_integer, check_real, check_sparsity
 from rskc.model.warnings import KINDS, fit_warning
 from rskc.utils.wording import (
     cleaned,
@@ -88,7 +88,7 @@ def test_values_are_not_taken_for_names():
 
 
 def test_remedies_are_phrased_too():
-    error = refusal(check_bound, 0.5, None, 9)
+    error = refusal(check_sparsity, 0.5, None, 9)
     assert "use None to keep" in str(error)
     assert "use none to keep" in error.phrased(OPTIONS)
 

@@ -11,7 +11,6 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from typing import Any
 
 __all__ = ["main"]
 
@@ -23,48 +22,28 @@ def main() -> None:
     """Run the command line, and leave with 0, 1 (data or settings), 2 (usage) or 130 (Ctrl-C)."""
     # Importing scikit-learn makes many objects and no garbage: looking for it takes 0.2 s of 1.8.
     gc.set_threshold(200_000, 20, 20)
-    _open_closed_streams()
-    _tolerate_any_text()
-    for name in ("SIGTERM", "SIGHUP"):
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:  # it is closed: what is printed must not go into the next file
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (it stays open)
+        elif mode == "w" and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # what a terminal cannot show
+    for name in ("SIGTERM", "SIGHUP"):  # clean up when asked to end
         with suppress(ValueError, AttributeError):  # not the main thread; not that system
-            signal.signal(getattr(signal, name), _end)
-    try:
-        _load_app()(prog_name="rskc")
-    except KeyboardInterrupt:  # while starting or ending
-        sys.exit(130)
-    except BrokenPipeError:
-        silence_stdout()
-
-
-def _load_app() -> Any:
-    """Import the commands, if what they need is installed."""
+            signal.signal(getattr(signal, name), lambda number, _: sys.exit(128 + number))
     try:
         import rich  # noqa: F401
         import typer  # noqa: F401
     except ImportError as error:
         sys.exit(NEEDS.format(error.name))  # prints to stderr, exit code 1
-    from rskc.cli._commands import app
+    try:
+        from rskc.cli._commands import app
 
-    return app
-
-
-def _end(number: int, _: object) -> None:
-    """Clean up when asked to end, and leave as if that signal had done it."""
-    sys.exit(128 + number)
-
-
-def _open_closed_streams() -> None:
-    """Let what is printed to a closed stream go nowhere: not into the next file that is opened."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (it stays open)
-
-
-def _tolerate_any_text() -> None:
-    """Print what a terminal cannot show as escapes, instead of ending the program."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+        app(prog_name="rskc")
+    except KeyboardInterrupt:  # while starting or ending
+        sys.exit(130)
+    except BrokenPipeError:
+        silence_stdout()
 
 
 def silence_stdout() -> None:

@@ -1,9 +1,8 @@
 """All commands, in the order of the help; importing a command registers it."""
 
-import rskc.cli.explore
 import rskc.cli.fit
+import rskc.cli.pages
 import rskc.cli.predict
-import rskc.cli.report
 import rskc.cli.select
 import rskc.cli.tour  # noqa: F401
 from rskc.cli._app import app

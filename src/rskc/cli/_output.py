@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rskc.cli._results import Result, headline
-from rskc.utils.atomic import PREFIX, SUFFIX, remove_leftovers
+from rskc.utils.atomic import PREFIX, SUFFIX, remove_leftovers, umask
 from rskc.utils.webpage import link_pages
 
 # The files that we write, and what they are.
@@ -86,9 +86,7 @@ def _check_empty(target: Path, folder: Path, force: bool) -> None:
 
 
 def _install(part: Path, target: Path) -> None:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    part.chmod(0o777 & ~mask)
+    part.chmod(0o777 & ~umask())
     with suppress(OSError):  # it is there, and has files in it
         part.rename(target)
         return

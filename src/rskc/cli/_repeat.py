@@ -7,9 +7,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from rskc.cli._options import NAMES, SCALES, Reading
+from rskc.cli._options import NAMES, SCALES, SEPARATORS, Reading, table_word
 from rskc.cli._tables import Data
-from rskc.cli._values import SEPARATORS, table_word
 
 # Parameters of a model that options set, and what they are where none does.
 SETTINGS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -12,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from rskc.cli._options import NAMES
-from rskc.cli._read import what_was_read
 from rskc.cli._repeat import fit_command, run_of
 from rskc.cli._tables import Data
-from rskc.utils.wording import count, on_outliers
+from rskc.exceptions import FitWarning
+from rskc.utils.wording import cleaned, count, listed, on_outliers, percent, sentence_list
 
 TOP = 10
+MOST_COLUMNS = 200  # of which the page says what they were taken for
+NAMES_IN_TEXT = 5
 LONGEST_COMMAND = 64  # that advice repeats
 MOST_NAMES = 6  # of outliers
 # Parameters of a search that stand elsewhere, or do not change what it finds.
@@ -169,18 +172,18 @@ class Result:
     @property
     def names(self) -> dict[str, str]:
         """What parameters and searches are called by someone who typed the command."""
-        preparer = self.data.preparer
-        known = NAMES | ({"Preparer()": ""} if preparer.log == "auto" else {})
+        preparer, command, remedy = self.data.preparer, self.command, ["--standardize", "columns"]
+        names = NAMES | ({"Preparer()": ""} if preparer.log == "auto" else {})
         if preparer.standardize_ == "columns":
-            return known | {"Preparer() in a pipeline": ""}
-        force = [] if "--force" in self.command else ["--force"]
-        asked, remedy = shlex.join(self.command), ["--standardize", "columns"]
+            return names | {"Preparer() in a pipeline": ""}
+        asked = shlex.join(command)
         if " --prepare none" in asked:
-            asked, remedy = asked.replace(" --prepare none", ""), []
-        standardized = shlex.join([*shlex.split(asked), *remedy, *force])
-        if len(standardized) > LONGEST_COMMAND or self.command[1:2] != ["fit"]:
-            return known
-        return known | {"Preparer() in a pipeline": standardized}
+            command, remedy = shlex.split(asked.replace(" --prepare none", "")), []
+        force = [] if "--force" in command else ["--force"]
+        standardized = shlex.join([*command, *remedy, *force])
+        if len(standardized) > LONGEST_COMMAND or command[1:2] != ["fit"]:
+            return names
+        return names | {"Preparer() in a pipeline": standardized}
 
     @cached_property
     def advice(self) -> list[dict[str, str]]:
@@ -343,3 +346,83 @@ def headline(result: Result) -> str:
     if found["n_clusters"] == 1:
         clusters = f"All {cases} are one group"
     return f"{clusters}; {features}; {outliers}."
+
+
+# ---- What was read
+
+
+def what_was_read(data: Data, n_cases: int, warnings: list[Any]) -> dict[str, Any]:
+    """Return the file, its rows and columns, what these were taken for, and every note."""
+    table, columns = data.table, list(_columns(data, n_cases))
+    kinds = [column["kind"] for column in columns]
+    nouns = {"number": "of numbers", "category": "of categories"}
+    line = "row" if data.reading.get("features_in_rows") is True else "column"  # of a feature
+    words = [
+        count(kinds.count(kind), f"{line} {noun}", f"{line}s {noun}")
+        for kind, noun in nouns.items()
+        if kind in kinds
+    ]
+    were = "was" if n_cases == 1 else "were"
+    sentence = f"{count(n_cases, 'case')} {were} clustered by {sentence_list(words)}"
+    left = [cleaned(column["name"], 40) for column in columns if column["kind"] == "left out"]
+    if left:
+        which = listed(left, NAMES_IN_TEXT)
+        were = count(len(left), f"{line} was", f"{line}s were")
+        sentence += f"; {were} left out: {which}"
+    note = f"{line.capitalize()}s of the file, in the order of their use."
+    if len(columns) > MOST_COLUMNS:
+        note = f"The first {MOST_COLUMNS} of {len(columns):,} {line}s."
+    missing = count(int(table.n_missing), "cell") if table.n_missing else "none"
+    if table.n_missing and len(table.data) == n_cases:
+        holes = np.array([column["n_missing"] or 0 for column in columns])
+        first = np.argsort(-holes, kind="stable")[: min(NAMES_IN_TEXT, np.count_nonzero(holes))]
+        names = [f"{columns[j]['name']} ({holes[j]:,})" for j in first]
+        which = listed(names, NAMES_IN_TEXT, int(np.count_nonzero(holes)))
+        missing += f" ({percent(table.n_missing / table.data.size)}), in {which}"
+    return {
+        "sentence": f"{sentence}.",
+        "file": table.path.name,
+        "n_cases": n_cases,
+        "n_columns": len(columns),
+        "line": line,
+        "missing": {"n_cells": int(table.n_missing), "words": missing},
+        "prepared": run_of(data)["standardization"],
+        "columns": columns[:MOST_COLUMNS],
+        "columns_note": note,
+        "notes": [*data.notes, *(str(w) for w in warnings if not isinstance(w, FitWarning))],
+    }
+
+
+def _columns(data: Data, n_cases: int) -> Iterator[dict[str, Any]]:
+    """Yield what each column was taken for: what is no feature first.
+
+    Of a table of which only some cases are in memory, missing cells by column are not known.
+    """
+    table, seen = data.table, set[str]()
+
+    def row(name: str, kind: str, taken_for: str, n_missing: int | None = None) -> dict[str, Any]:
+        seen.add(name)
+        words = cleaned(taken_for, 200)
+        return {"name": cleaned(name, 60), "kind": kind, "taken_for": words, "n_missing": n_missing}
+
+    if table.id_column is not None:
+        what = "features" if data.reading.get("features_in_rows") is True else "cases"
+        yield row(table.id_column, "names", f"names of the {what}")
+    if table.label_column is not None:
+        yield row(table.label_column, "classes", "known classes, compared with the clusters")
+    if (weights := data.reading.get("weight_column")) is not None:
+        yield row(weights, "weights", "weights of the cases")
+    for name, why in ({c.name: c.why for c in table.set_aside} | dict(table.dropped)).items():
+        if name not in seen:
+            yield row(name, "left out", f"left out: {why}")
+    holes = table.data.isna().sum().to_numpy() if len(table.data) == n_cases else None
+    for j, name in enumerate(table.data.columns):
+        kind, words = "number", "a number"
+        if name in table.categories:
+            kind = "category"
+            words = f"a category of {count(len(table.categories[name]), 'value')}"
+        elif name in table.written:
+            words = f"a number, written {table.written[name]}"
+        words += ", the same in all cases" * (name in table.constant)
+        words += ", without any value" * (name in table.empty)
+        yield row(str(name), kind, words, None if holes is None else int(holes[j]))

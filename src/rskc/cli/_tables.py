@@ -130,7 +130,7 @@ def read(
     path: Path, reading: Reading, preparing: Preparing, groups: Path | None, console: Console
 ) -> Data:
     """Read a table and prepare it; classes and groups of features may be in files of their own."""
-    from rskc.files import read_classes
+    from rskc.files.beside import read_classes
 
     data = reread(path, reading.arguments(), preparing, console)
     if reading.labels is not None:
@@ -152,6 +152,7 @@ def reread(path: Path, arguments: dict[str, Any], how: Any, console: Console) ->
         # Nothing is known of empty features, and a table without holes is clustered faster.
         filled = table.data.drop(columns=table.empty) if table.empty else table.data
         preparer = fit_preparer(how, filled) if isinstance(how, Preparing) else how
+        preparer.feature_names_in_ = np.asarray(filled.columns, dtype=object)  # files have none
         X = prepared(preparer, filled)
     notes = [*notes_of(table, len(table.data), arguments), *map(str, warned)]
     if isinstance(how, Preparing):

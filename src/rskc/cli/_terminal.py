@@ -91,21 +91,17 @@ def _clusters(result: Result) -> Any:
     return text_table([(label, "right") for label in labels], rows)
 
 
-def _farthest(result: Result) -> list[str]:
-    """Name the outliers; those of a table without names by their number and line."""
-    table, cases = result.data.table, result.counts.farthest["case"]
-    if table.id_column is None and not result.is_sample:
-        return named_cases(table, cases.astype(int).tolist())
-    return [cleaned(name, 40) for name in cases]
-
-
 def _facts(result: Result) -> Iterator[tuple[str, str]]:
     found, truth, data = result.summary["result"], result.summary["truth"], result.data
     if found["l1_bound"] is not None and found["top_features"]:
         weights = [f"{cleaned(f['feature'], 40)} {f['weight']:.2g}" for f in found["top_features"]]
         yield "Largest weights", listed(weights, MOST_NAMES, found["n_features"])
     if found["n_outliers"]:
-        yield "Outliers", listed(_farthest(result), MOST_NAMES, found["n_outliers"])
+        cases = result.counts.farthest["case"]
+        names = [cleaned(name, 40) for name in cases]
+        if data.table.id_column is None and not result.is_sample:  # by their number and line
+            names = named_cases(data.table, cases.astype(int).tolist())
+        yield "Outliers", listed(names, MOST_NAMES, found["n_outliers"])
     if truth is not None and found["n_clusters"] > 1:
         sample = f", among {truth['n_cases']:,} cases drawn at random" if result.is_sample else ""
         yield (

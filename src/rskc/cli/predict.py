@@ -55,8 +55,7 @@ def predict(
 
     Columns are found by their names, in whatever order. They are prepared as for the fit.
     """
-    from rskc.files import write_csv_parts
-    from rskc.files.writing import csv_parts
+    from rskc.files.writing import csv_parts, write_csv_parts
 
     out = file.out
     if out is None:
@@ -125,16 +124,17 @@ def _frames_of_table(
 ) -> tuple[list[Any], list[str]]:
     """Return the clusters of a table in memory, in one frame, and notes."""
     from rskc.files import read_table
-    from rskc.files.tables import other_units
 
     preparer = preparer_of(saved)
     with console.busy(f"Reading {path.name}"):
         table = _read_like_fit(read_table, saved, path, rereading)
-    for name, (own, known) in other_units(table, saved.extra.get("units", {})).items():
-        raise ValueError(
-            f"{path.name!r}: column {name!r} is in {own}, and was in {known} in the fit; write it "
-            f"in {known}."
-        )
+    for name, how in table.written.items():
+        known = saved.extra.get("units", {}).get(name)
+        if how.differs_from(known):
+            raise ValueError(
+                f"{path.name!r}: column {name!r} is in {how.unit}, and was in {known} in the fit; "
+                f"write it in {known}."
+            )
     X, notes = matched(table, saved.model, preparer)
     with recorded_warnings() as warned:
         frame = _clusters(saved.model, prepared(preparer, X))
@@ -146,7 +146,7 @@ def _frames_of_blocks(
 ) -> tuple[Iterator[Any], list[str]]:
     """Return the clusters of a table in blocks, in a frame for each, and notes."""
     from rskc.cli._blocks import predicted_parts
-    from rskc.files import open_blocks
+    from rskc.files.blocks import open_blocks
 
     preparer = preparer_of(saved)
     table = _read_like_fit(open_blocks, saved, path, rereading)

@@ -23,7 +23,7 @@ from rskc.cli._output import check_report, results_folder, write_results
 from rskc.cli._tables import read
 from rskc.cli._terminal import show_result
 from rskc.cli._work import fit_searched, searches_for
-from rskc.cli.explore import explored, write_explorer
+from rskc.cli.pages import explored, write_explorer
 
 HEADING = "bold cyan"
 

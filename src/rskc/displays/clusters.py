@@ -9,17 +9,7 @@ import numpy as np
 
 from rskc.displays import style
 from rskc.inputs.validation import check_choice
-from rskc.pictures.models import (
-    AssignedCases,
-    assign,
-    check_fitted,
-    check_seen,
-    frame_of,
-    plane_of,
-    sizes_in_words,
-    table_of,
-    weights_of_fit,
-)
+from rskc.pictures import models as pictures
 from rskc.pictures.palette import INK, cluster_colors, cluster_markers, darker
 from rskc.utils.wording import count
 
@@ -52,7 +42,7 @@ class ClusterDisplay:
         How stable the cases are in their clusters, from 0 to 1, NaN where that is not known: the
         lower, the paler their points. None for full points.
     weights : ndarray of shape (n_samples,), default=None
-        What each case counts, for the legend; None if all count the same.
+        Case weights, for the legend; None for equal weights.
 
     Attributes
     ----------
@@ -105,18 +95,19 @@ class ClusterDisplay:
         display : ClusterDisplay
         """
         check_choice("kind", kind, ("auto", "features", "pca"))
-        model, X = check_fitted(model, X)
-        cases = assign(model, X)
-        n, weights = len(cases.labels), weights_of_fit(model, cases.labels)
+        model, X = pictures.check_fitted(model, X)
+        cases = pictures.assign(model, X)
+        n, weights = len(cases.labels), pictures.weights_of_fit(model, cases.labels)
         if stability is not None and np.shape(stability) != (n,):
             raise ValueError(
                 f"stability has shape {np.shape(stability)} and X {n} cases; give a number for "
                 "each, NaN where none is known."
             )
         seen = np.isfinite(cases.distances)
-        check_seen(seen)
-        cases, X = AssignedCases(*(part[seen] for part in cases)), table_of(model, X)[seen]
-        plane = plane_of(model, X, cases, kind)
+        pictures.check_seen(seen)
+        cases = pictures.AssignedCases(*(part[seen] for part in cases))
+        X = pictures.table_of(model, X)[seen]
+        plane = pictures.plane_of(model, X, cases, kind)
         x_name, y_name = style.plain_names(plane.axis_names, 40)
         filled = f"{count(plane.n_filled, 'case')} with missing cells"
         filled = f"{filled}, these put at the cluster's center" if plane.n_filled else ""
@@ -136,7 +127,8 @@ class ClusterDisplay:
         """Draw the cases in ``ax``, or in a new figure."""
         self.ax_, self.figure_ = style.open_axes(ax, 7.5, 5)
         n, K = len(self.labels), len(self.centers)
-        low, high, n_beyond = frame_of(self.positions, self.labels, self.outliers, self.centers)
+        about = self.positions, self.labels, self.outliers, self.centers
+        low, high, n_beyond = pictures.frame_of(*about)
         self._draw_cases(np.clip(self.positions, low, high))
         # The numbers of the clusters that have cases, in white discs.
         disc = style.backing(boxstyle="circle,pad=0.25", edgecolor=INK, linewidth=1)
@@ -182,7 +174,7 @@ class ClusterDisplay:
         from matplotlib.lines import Line2D
 
         K = len(self.centers)
-        sizes = sizes_in_words(self.labels, K, self.weights)
+        sizes = pictures.sizes_in_words(self.labels, K, self.weights)
         looks = zip(cluster_colors(K), cluster_markers(K), sizes, strict=True)
         entries: list[dict[str, Any]] = [
             {"marker": marker, "color": color, "label": f"{k} ({size})", "ms": 6}

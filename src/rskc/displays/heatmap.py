@@ -11,17 +11,7 @@ from rskc.displays import style
 from rskc.inputs.arrays import to_dense
 from rskc.inputs.validation import check_integer
 from rskc.model.fitted import number_names, number_weights
-from rskc.pictures.models import (
-    assign,
-    check_fitted,
-    color_limits,
-    sizes_in_words,
-    standardize_cells,
-    strongest,
-    symmetric_limits,
-    table_of,
-    weights_of_fit,
-)
+from rskc.pictures import models as pictures
 from rskc.pictures.palette import GRAY, INK
 from rskc.utils.wording import count
 
@@ -58,7 +48,7 @@ class HeatmapDisplay:
     standardized : bool, default=False
         Whether each feature has mean 0 and standard deviation 1. The colors then diverge from 0.
     weights : ndarray of shape (n_samples,), default=None
-        What each case counts, for the names of the clusters; None if all count the same.
+        Case weights, for the names of the clusters; None for equal weights.
 
     Attributes
     ----------
@@ -110,14 +100,14 @@ class HeatmapDisplay:
         display : HeatmapDisplay
         """
         check_integer("n_top", n_top, 1)
-        model, X = check_fitted(model, X)
-        cases = assign(model, X)
+        model, X = pictures.check_fitted(model, X)
+        cases = pictures.assign(model, X)
         weights = number_weights(model)
-        support = strongest(weights)
+        support = pictures.strongest(weights)
         features = support[:n_top]
-        values = to_dense(table_of(model, X)[:, features]).astype(np.float64)
+        values = to_dense(pictures.table_of(model, X)[:, features]).astype(np.float64)
         display = cls(
-            standardize_cells(values, cases.outliers) if standardize else values,
+            pictures.standardize_cells(values, cases.outliers) if standardize else values,
             cases.labels,
             cases.distances,
             cases.outliers,
@@ -125,7 +115,7 @@ class HeatmapDisplay:
             feature_names=number_names(model)[features],
             n_features=(len(support), len(weights)),
             standardized=standardize,
-            weights=weights_of_fit(model, cases.labels),
+            weights=pictures.weights_of_fit(model, cases.labels),
         )
         return display.plot(ax)
 
@@ -136,7 +126,8 @@ class HeatmapDisplay:
         self.ax_, self.figure_ = style.open_axes(ax, *size)
         order = np.lexsort((self.distances, self.labels))
         self.rows_ = order[style.thinned(n, _MOST_ROWS)]
-        low, high = (symmetric_limits if self.standardized else color_limits)(self.values)
+        limits = pictures.symmetric_limits if self.standardized else pictures.color_limits
+        low, high = limits(self.values)
         label = "standardized value" if self.standardized else "value"
         self.image_, self.colorbar_, self.strip_ = style.draw_table(
             self.ax_,
@@ -155,7 +146,7 @@ class HeatmapDisplay:
         labels = style.plain_names(np.asarray(names, object)[shown])
         self.ax_.set_xticks(shown + 0.5, labels, rotation=90, fontsize=6.5)
         self.ax_.tick_params(axis="x", length=2)
-        sizes = sizes_in_words(self.labels, np.max(self.labels) + 1, self.weights)
+        sizes = pictures.sizes_in_words(self.labels, np.max(self.labels) + 1, self.weights)
         words = [f"{k} ({size})" for k, size in enumerate(sizes)]
         self.case_axis_ = style.name_rows(self.ax_, self.labels, words, self.names, order)
         return self

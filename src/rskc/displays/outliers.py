@@ -11,17 +11,7 @@ from rskc.displays import style
 from rskc.inputs.validation import check_integer
 from rskc.model.fitted import judge_cases, thresholds_of
 from rskc.model.outliers import Distances, Thresholds
-from rskc.pictures.models import (
-    FLAGS,
-    DistanceScatter,
-    case_names,
-    check_cases_of_the_fit,
-    check_fitted,
-    cube_ticks,
-    distance_scatter,
-    flags_of,
-    weights_of_fit,
-)
+from rskc.pictures import models as pictures
 from rskc.pictures.palette import GRAY, INK, PALETTE
 from rskc.utils.wording import count, percent
 
@@ -58,7 +48,7 @@ class OutlierDisplay:
     names : array-like of shape (n_samples,), default=None
         Names of the cases; None for numbers.
     weights : ndarray of shape (n_samples,), default=None
-        What each case counts, for the title; None if all count the same.
+        Case weights, for the title; None for equal weights.
 
     Attributes
     ----------
@@ -102,16 +92,16 @@ class OutlierDisplay:
         display : OutlierDisplay
         """
         check_integer("n_names", n_names, 0)
-        model, X = check_fitted(model, X)
+        model, X = pictures.check_fitted(model, X)
         cases = judge_cases(model, X)
-        check_cases_of_the_fit(model, len(cases.labels), "which cases were trimmed")
+        pictures.check_cases_of_the_fit(model, len(cases.labels), "which cases were trimmed")
         display = cls(
             cases.weighted,
             cases.unweighted,
             thresholds=thresholds_of(model),
             trimmed=model.trimmed_,
-            names=case_names(X, len(cases.labels)),
-            weights=weights_of_fit(model, cases.labels),
+            names=pictures.case_names(X, len(cases.labels)),
+            weights=pictures.weights_of_fit(model, cases.labels),
         )
         return display.plot(ax, n_names=n_names)
 
@@ -119,8 +109,8 @@ class OutlierDisplay:
         """Draw the cases in ``ax``, or in a new figure, and name the ``n_names`` most extreme."""
         self.ax_, self.figure_ = style.open_axes(ax, 8, 5)
         distances = Distances(np.asarray(self.weighted), np.asarray(self.unweighted))
-        scatter = distance_scatter(distances)
-        flags = flags_of(distances, Thresholds(*self.thresholds))[scatter.seen]
+        scatter = pictures.distance_scatter(distances)
+        flags = pictures.flags_of(distances, Thresholds(*self.thresholds))[scatter.seen]
         self._draw_points(scatter, flags)
         self._draw_axes(scatter)
         self.legend_ = style.legend_beside(self.ax_)
@@ -137,14 +127,14 @@ class OutlierDisplay:
         self._write_names(scatter, flags > 0, n_names)
         return self
 
-    def _draw_points(self, scatter: DistanceScatter, flags: np.ndarray) -> None:
+    def _draw_points(self, scatter: pictures.DistanceScatter, flags: np.ndarray) -> None:
         n, self.points_ = len(flags), {}
         many = n > style.MANY_CASES
         size = 3.0 if many else np.clip(5000 / max(n, 1), 8, 20)
         trimmed = np.zeros(n, bool)
         if self.trimmed is not None:
             trimmed = np.asarray(self.trimmed)[scatter.seen] & (flags == 0)
-        groups = {flag: (flags == code) & ~trimmed for code, flag in enumerate(FLAGS)}
+        groups = {flag: (flags == code) & ~trimmed for code, flag in enumerate(pictures.FLAGS)}
         for flag, mine in (groups | {"trimmed": trimmed}).items():
             color, marker, factor, name = _LOOKS[flag]
             look = {"s": size * factor, "marker": marker, "alpha": 0.8, "zorder": 2.5}
@@ -156,7 +146,7 @@ class OutlierDisplay:
             places = scatter.points[mine].T
             self.points_[flag] = self.ax_.scatter(*places, label=label, rasterized=many, **look)
 
-    def _draw_axes(self, scatter: DistanceScatter) -> None:
+    def _draw_axes(self, scatter: pictures.DistanceScatter) -> None:
         """Draw the thresholds, and set scales, limits and ticks."""
         from matplotlib.ticker import LogLocator, NullFormatter
 
@@ -169,7 +159,7 @@ class OutlierDisplay:
                 self.lines_[flag] = line(limit, label=f"{flag} threshold {limit:.3g}", **look)
                 ends = np.append(ends, limit)
             low, high = 0.0, 1.2 * max(ends.max(initial=0), 1e-300)
-            scale: dict[str, Any] = {"value": "function", "functions": (np.cbrt, _cubed)}
+            scale: dict[str, Any] = {"value": "function", "functions": (np.cbrt, lambda x: x**3)}
             if is_log:
                 low, high, scale = ends.min(), ends.max(), {"value": "log"}
                 room = (high / low) ** 0.06
@@ -183,9 +173,13 @@ class OutlierDisplay:
                 axis.set_major_formatter("{x:g}")
                 axis.set_minor_formatter(NullFormatter())
             else:
-                axis.set_ticks(ticks := cube_ticks(high), [f"{value:g}" for value in ticks])
+                axis.set_ticks(
+                    ticks := pictures.cube_ticks(high), [f"{value:g}" for value in ticks]
+                )
 
-    def _write_names(self, scatter: DistanceScatter, flagged: np.ndarray, n_names: int) -> None:
+    def _write_names(
+        self, scatter: pictures.DistanceScatter, flagged: np.ndarray, n_names: int
+    ) -> None:
         rows, points = np.flatnonzero(scatter.seen), scatter.points
         typical = np.median(points, axis=0) if len(points) else np.ones(2)
         extreme = (points / np.where(typical > 0, typical, 1)).max(axis=1)
@@ -194,7 +188,3 @@ class OutlierDisplay:
         names = rows if self.names is None else np.asarray(self.names, object)[rows]
         labels = style.plain_names(names[chosen])
         self.texts_ = style.name_points(self.ax_, points[chosen], labels, points)
-
-
-def _cubed(values: Any) -> Any:
-    return values**3

@@ -10,14 +10,7 @@ import numpy as np
 from rskc.displays import style
 from rskc.inputs.case_weights import mean_by_weight
 from rskc.metrics import revised_silhouette
-from rskc.pictures.models import (
-    case_names,
-    check_fitted,
-    check_seen,
-    sizes_in_words,
-    stacked,
-    weights_of_fit,
-)
+from rskc.pictures import models as pictures
 from rskc.pictures.palette import GRAY, INK, cluster_colors, darker
 from rskc.utils.wording import count
 
@@ -45,7 +38,7 @@ class SilhouetteDisplay:
     names : array-like of shape (n_samples,), default=None
         Names of the cases, shown if they fit; None for numbers.
     weights : ndarray of shape (n_samples,), default=None
-        What each case counts in the means; None if all count the same.
+        Case weights, for the means; None for equal weights.
 
     Attributes
     ----------
@@ -81,13 +74,16 @@ class SilhouetteDisplay:
         -------
         display : SilhouetteDisplay
         """
-        model, X = check_fitted(model, X)
+        model, X = pictures.check_fitted(model, X)
         silhouette = revised_silhouette(model, X)
         seen = np.isfinite(silhouette.a)
-        check_seen(seen)
+        pictures.check_seen(seen)
         values = np.where(seen, silhouette.values, np.nan)
         shown = silhouette.nearest, model.is_outlier(X)
-        names, weights = case_names(X, len(values)), weights_of_fit(model, shown[0])
+        names, weights = (
+            pictures.case_names(X, len(values)),
+            pictures.weights_of_fit(model, shown[0]),
+        )
         return cls(values, *shown, names=names, weights=weights).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -96,7 +92,7 @@ class SilhouetteDisplay:
         rows = rows[~np.isnan(self.values[rows])]
         n, labels, outlying = len(rows), self.labels[rows], self.outliers[rows]
         clusters = np.unique(labels)
-        positions = stacked(labels, max(1.0, n * min(0.03, 0.15 / len(clusters))))
+        positions = pictures.stacked(labels, max(1.0, n * min(0.03, 0.15 / len(clusters))))
         self.ax_, self.figure_ = style.open_axes(ax, 7, np.clip(1.2 + 0.1 * n, 4, 9))
         self.bars_, self.outlier_bars_ = {}, {}
         thickness, colors = 0.8 if n <= _FEW else 1.0, cluster_colors(labels[-1] + 1)
@@ -152,7 +148,7 @@ class SilhouetteDisplay:
         words = []
         for name, cases in parts.items():
             weights = None if self.weights is None else self.weights[cases]
-            (size,) = sizes_in_words(np.zeros(len(cases), int), 1, weights)
+            (size,) = pictures.sizes_in_words(np.zeros(len(cases), int), 1, weights)
             words.append(f"{name} {self._mean(cases):.2f} ({size})")
         return f"cluster {k}: {', '.join(words)}"
 

@@ -91,7 +91,7 @@ def engine_for(
         if not (missing or is_full(X) or has_nan(X)):
             return SparseEngine(X, masses=masses, **options)
         X = X.toarray()
-    xp, make = _kind_of(X)
+    xp, make, to_host = _kind_of(X)
     if missing is None or xp is not np:  # this also refuses infinities on a device
         missing = _has_missing(X, xp) or bool(missing)
     if not missing:
@@ -103,30 +103,23 @@ def engine_for(
         n = X.shape[0]
         raise ValueError(f"X has no observed cell in any of its {n} cases; give it some data.")
     index = xp.nonzero(~unobserved)[0]
-    masses = None if masses is None else masses[_on_host(index, xp)]
+    masses = None if masses is None else masses[to_host(index)]
     seen = xp.take(X, index, axis=0)
     engine = make(seen, missing=_has_missing(seen, xp), masses=masses, **options)
     engine.leave_out(unobserved)
     return engine
 
 
-def _kind_of(X: Any) -> tuple[Any, Any]:
-    """Return the namespace of an array, and its engine."""
+def _kind_of(X: Any) -> tuple[Any, Any, Any]:
+    """Return the namespace of an array, its engine, and what brings such an array to memory."""
     if isinstance(X, np.ndarray):
-        return np, MemoryEngine
+        return np, MemoryEngine, np.asarray
     from array_api_compat import array_namespace
 
     from rskc.engines.device import DeviceEngine
-
-    return array_namespace(X), DeviceEngine
-
-
-def _on_host(array: Any, xp: Any) -> np.ndarray:
-    if xp is np:
-        return np.asarray(array)
     from rskc.engines.device.ops import to_host
 
-    return to_host(array)
+    return array_namespace(X), DeviceEngine, to_host
 
 
 def _has_missing(X: Any, xp: Any) -> bool:

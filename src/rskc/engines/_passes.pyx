@@ -95,14 +95,9 @@ cdef enum:
 cdef double SAME_PART = 1e-9
 
 
-def has_openmp():
-    """Whether the passes were built with OpenMP."""
-    return bool(RSKC_HAS_OPENMP)
-
-
-def has_products():
-    """Whether cases and centers are multiplied here and not by a BLAS: the machine has AVX2 and FMA."""
-    return bool(RSKC_HAS_PRODUCTS)
+# Whether the passes were built with OpenMP, and whether cases and centers are multiplied here and not by
+# a BLAS: where the machine has AVX2 and FMA.
+HAS_OPENMP, HAS_PRODUCTS = bool(RSKC_HAS_OPENMP), bool(RSKC_HAS_PRODUCTS)
 
 
 def max_threads():
@@ -929,15 +924,37 @@ def descend(const real[::1] X, int block, const real[::1] rows, int row_block, c
                             NULL, NULL, m, tol, max_iter)
         Results out = Results(&groups[0, 0], &labels[0, 0], &within[0], &converged[0], &cut[0, 0], &left[0, 0])
         Room room
+        int64_t runs = centers.shape[0], live = runs, n = groups.shape[1], step, i, s, going
         char *work
     if scale is not None:
         d.scale = &scale[0, 0]
     if masses is not None:
         d.masses = &masses[0]
     refuse_wide_cells(&X[0], &norms[0, 0])
-    work = <char*>reserved(lay_out(&room, <char*>64, d, centers.shape[0], sizeof(floating)))
+    work = <char*>reserved(lay_out(&room, <char*>64, d, runs, sizeof(floating)))
     with nogil:
-        descend_group(d, &X[0], &rows[0], &norms[0, 0], &centers[0, 0, 0], centers.shape[0], work, out)
+        lay_out(&room, work, d, runs, sizeof(floating))
+        memcpy(room.centers, &centers[0, 0, 0], <size_t>runs * K * q * sizeof(double))
+        memset(room.totals, 0, <size_t>runs * K * width * sizeof(double))
+        memset(room.counts, 0, <size_t>runs * K * sizeof(double))
+        for s in range(runs):
+            room.live.live[s] = s
+            out.cut[s], out.converged[s] = -1, False
+        for i in range(runs * n):
+            out.groups[i] = -1
+        for step in range(max_iter + 1):
+            assign_live(d, &X[0], &norms[0, 0], live, room, out.labels)
+            going = 0
+            for i in range(live):
+                s = room.live.live[i]
+                if step_run(d, &rows[0], <floating*>room.costs + s * n, s, step == 0, room, out):
+                    out.converged[s] = True
+                else:
+                    room.live.live[going] = s
+                    going += 1
+            live = going
+            if live == 0:
+                break
     free(work)
 
 
@@ -957,36 +974,6 @@ cdef size_t lay_out(Room *room, char *work, Descent d, int64_t runs, size_t item
     room.buffer = part_of(&end, trim_room(n, d.masses != NULL))
     room.row = part_of(&end, gathered * item if d.row_block > 1 else 0)
     return end - work + 64
-
-
-cdef void descend_group(Descent d, const real *x, const real *rows, const floating *norms, const double *centers,
-                        int64_t runs, char *work, Results out) noexcept nogil:
-    cdef:
-        Room room
-        int64_t step, i, s, going, live = runs, n = d.n
-        size_t of_centers = <size_t>d.K * d.q
-    lay_out(&room, work, d, runs, sizeof(floating))
-    memcpy(room.centers, centers, runs * of_centers * sizeof(double))
-    memset(room.totals, 0, <size_t>runs * d.K * d.width * sizeof(double))
-    memset(room.counts, 0, <size_t>runs * d.K * sizeof(double))
-    for s in range(runs):
-        room.live.live[s] = s
-        out.cut[s], out.converged[s] = -1, False
-    for i in range(runs * n):
-        out.groups[i] = -1
-    for step in range(d.max_iter + 1):
-        assign_live(d, x, norms, live, room, out.labels)
-        going = 0
-        for i in range(live):
-            s = room.live.live[i]
-            if step_run(d, rows, <floating*>room.costs + s * n, s, step == 0, room, out):
-                out.converged[s] = True
-            else:
-                room.live.live[going] = s
-                going += 1
-        live = going
-        if live == 0:
-            break
 
 
 cdef void assign_live(Descent d, const real *x, const floating *norms, int64_t live, Room room, int32_t *labels) noexcept nogil:

@@ -81,20 +81,21 @@ class BoundedTable(_Bounds, Table):
         return self._plain.work_bytes
 
     def of_runs(self, index):
-        own = self.weights[index] if len(self.weights) > 1 else self.weights
+        weights = self.weights[index] if len(self.weights) > 1 else self.weights
         plain = self._plain.of_runs(index)
-        return BoundedTable(self._engine, self._features, self._limits, plain, own)
+        return BoundedTable(self._engine, self._features, self._limits, plain, weights)
 
     def place(self, centers):
         return self._engine.place(centers)[:, :, self._features]
 
     def assign(self, centers):
-        arrays, each = self.arrays, []
-        for r, own in enumerate(np.ascontiguousarray(centers, np.float64)):
+        arrays, found = self.arrays, []
+        for r, run_centers in enumerate(np.ascontiguousarray(centers, np.float64)):
             weights = self.weights[r * (len(self.weights) > 1)]
-            found = self._engine.nearest_bounded(self._features, weights, self._limits, own)
-            each.append([arrays.as_run(part) for part in found])
-        return Assignment(*(arrays.join(parts) for parts in zip(*each, strict=True)))
+            facts = self._features, weights, self._limits, run_centers
+            nearest = self._engine.nearest_bounded(*facts)
+            found.append([arrays.as_run(part) for part in nearest])
+        return Assignment(*(arrays.join(parts) for parts in zip(*found, strict=True)))
 
     def trim(self, assignment, m):
         return self._plain.trim(assignment, m)
@@ -143,8 +144,8 @@ class BoundedEngine(_Bounds, Engine):
 
     def table(self, weights):
         columns = np.flatnonzero(weights.any(axis=0))
-        own, plain = np.ascontiguousarray(weights[:, columns]), self._engine.table(weights)
-        return BoundedTable(self._engine, columns, self._limits[columns], plain, own)
+        plain, weights = self._engine.table(weights), np.ascontiguousarray(weights[:, columns])
+        return BoundedTable(self._engine, columns, self._limits[columns], plain, weights)
 
     def between(self, sums, groups, weights):
         """Return B_j: the bounded total less the bounded within sum."""
@@ -161,6 +162,6 @@ class BoundedEngine(_Bounds, Engine):
     def distances(self, labels, centers, weights=None):
         weights = self.equal_weights() if weights is None else weights
         columns = np.flatnonzero(weights.any(axis=0))
-        own = np.ascontiguousarray(weights[:, columns]), self._limits[columns]
+        active = np.ascontiguousarray(weights[:, columns]), self._limits[columns]
         centers = np.ascontiguousarray(centers[:, :, columns])
-        return self._engine.bounded_distances(columns, *own, labels, centers)
+        return self._engine.bounded_distances(columns, *active, labels, centers)

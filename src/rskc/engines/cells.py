@@ -50,9 +50,9 @@ class CellPasses:
         labels = self.arrays.to_numpy(labels)
         threads, parts = self.cell_threads(columns, len(labels)), []
         for rows, *piece in self.pieces(columns):
-            own = np.ascontiguousarray(labels[:, rows])
-            out = np.empty(own.shape)
-            self.cell_passes.bounded_distances(*piece, weights, limits, own, centers, threads, out)
+            facts = weights, limits, np.ascontiguousarray(labels[:, rows]), centers, threads
+            out = np.empty(facts[2].shape)
+            self.cell_passes.bounded_distances(*piece, *facts, out)
             parts.append(out)
         return self.arrays.from_numpy(np.concatenate(parts, axis=1))
 
@@ -70,8 +70,8 @@ class CellPasses:
         outputs = sums.totals, sums.counts, within
         threads = self.cell_threads(columns, runs)
         for rows, *piece in self.pieces(columns):
-            own = (np.ascontiguousarray(part[:, rows]) for part in (shares, labels))
-            self.cell_passes.bounded_sums(*piece, limits, *own, centers, threads, *outputs)
+            facts = (np.ascontiguousarray(part[:, rows]) for part in (shares, labels))
+            self.cell_passes.bounded_sums(*piece, limits, *facts, centers, threads, *outputs)
         return sums, within
 
     def group_medians(self, columns, groups, K):
@@ -121,9 +121,9 @@ def _by_group(
 
     Where cases have masses they come as their copies would.
     """
-    each = [np.flatnonzero(labels == k) for k in range(K)]
+    members = [np.flatnonzero(labels == k) for k in range(K)]
     if masses is not None:
         copies = np.clip(np.rint(masses), 1, MOST_RANKED).astype(np.int64)
-        each = [np.repeat(own, copies[own]) for own in each]
-    each = [own[:: max(1, -(-len(own) // MOST_RANKED))] for own in each]
-    return np.concatenate(each), np.cumsum([0, *map(len, each)])
+        members = [np.repeat(cases, copies[cases]) for cases in members]
+    members = [cases[:: max(1, -(-len(cases) // MOST_RANKED))] for cases in members]
+    return np.concatenate(members), np.cumsum([0, *map(len, members)])

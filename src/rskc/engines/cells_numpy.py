@@ -38,9 +38,9 @@ def bounded_distances(
     """
     totals = weights.sum(axis=1)
     for rows, cells in _framed(X, location, factor, columns, 3):
-        for r, own in enumerate(labels):
+        for r, run_labels in enumerate(labels):
             w = r * (len(weights) > 1)
-            errors = cells - centers[r, own[rows]]
+            errors = cells - centers[r, run_labels[rows]]
             out[r, rows] = _costs(errors, weights[w], limits, totals[w])
 
 
@@ -54,12 +54,12 @@ def bounded_sums(
     """
     K, q = centers.shape[1], len(columns)
     for rows, cells in _framed(X, location, factor, columns, 5):
-        for r, own in enumerate(groups[:, rows]):
+        for r, run_groups in enumerate(groups[:, rows]):
             share = shares[r * (len(shares) > 1), rows]
             members = np.zeros((K, len(cells)))
-            kept = np.flatnonzero(own >= 0)
-            members[own[kept], kept] = share[kept]
-            squares = (cells - centers[r, own]) ** 2
+            kept = np.flatnonzero(run_groups >= 0)
+            members[run_groups[kept], kept] = share[kept]
+            squares = (cells - centers[r, run_groups]) ** 2
             unflagged = squares <= limits
             totals[r, :, :q] += members @ np.where(unflagged, cells, 0.0)
             totals[r, :, q:] += members @ unflagged

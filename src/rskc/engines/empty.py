@@ -29,8 +29,8 @@ def costliest(
     """Return the kept cases (of n) that cost most, the lower number first where they tie."""
     paid = np.where(groups < 0, 0, costs)
     numbers = np.argsort(-paid, kind="stable")[:most]
-    own = np.ones(len(numbers)) if masses is None else masses[numbers]
-    return Candidates(numbers, paid[numbers], groups[numbers], own)
+    case_masses = np.ones(len(numbers)) if masses is None else masses[numbers]
+    return Candidates(numbers, paid[numbers], groups[numbers], case_masses)
 
 
 def fill_from(found: Candidates, counts: np.ndarray) -> list[tuple[int, int]]:

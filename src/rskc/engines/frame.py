@@ -74,8 +74,8 @@ class Place(NamedTuple):
 
     def centers(self, centers: np.ndarray) -> np.ndarray:
         """Bring centers (runs, K, p) from the space of the data into that of the table."""
-        own = self.frame.of_columns(self.columns)
-        return np.clip(own.place(centers[:, :, self.columns]), -own.limits, own.limits)
+        frame = self.frame.of_columns(self.columns)
+        return np.clip(frame.place(centers[:, :, self.columns]), -frame.limits, frame.limits)
 
 
 def observed_frame(X: np.ndarray) -> Frame:

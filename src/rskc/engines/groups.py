@@ -118,8 +118,8 @@ def joined_runs(parts: Sequence[Any], array: Any) -> Any:
     cut, left = np.full(shape, -1), np.zeros(shape)
     first = 0
     for part, (own_cut, own_left) in zip(parts, slots, strict=True):
-        own = slice(first, first := first + part.shape[0]), slice(own_cut.shape[1])
-        cut[own], left[own] = own_cut, own_left
+        place = slice(first, first := first + part.shape[0]), slice(own_cut.shape[1])
+        cut[place], left[place] = own_cut, own_left
     return PartlyTrimmed(array, cut, left)
 
 

@@ -32,11 +32,11 @@ class Run:
         """Kept cases that gain by a move, as the sums are when a round begins."""
         kept = np.flatnonzero(self.groups >= 0)
         kept = kept[~self.alone(kept)]
-        own, gain = self.groups[kept], self.changes(kept, self.groups[kept], -1)
+        groups, gain = self.groups[kept], self.changes(kept, self.groups[kept], -1)
         loss = np.full(len(kept), np.inf)
         for k in range(len(self.counts)):
             entering = self.changes(kept, np.full(len(kept), k), 1) if self.counts[k] > 0 else 0
-            loss = np.where(own == k, loss, np.minimum(loss, entering))
+            loss = np.where(groups == k, loss, np.minimum(loss, entering))
         values = self.X[kept, : len(self.weights)]
         off = self.slack * self.mass[kept] * (values**2 @ self.weights)
         return kept[loss < gain + off]

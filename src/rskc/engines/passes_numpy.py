@@ -19,14 +19,10 @@ from rskc.engines.tolerances import MASS_SLACK, SAME_PART
 
 # Cases of a table lie row by row, so that a table is an (n, q) array.
 BLOCK = 1
+HAS_OPENMP = False
 
 # Work arrays of a pass stay near this size.
 WORK_BYTES = 2**24
-
-
-def has_openmp():
-    """Whether the passes were built with OpenMP."""
-    return False
 
 
 def max_threads():
@@ -90,8 +86,8 @@ def assign(X, block, weights, centers, norms, scale, n_threads, labels, costs):
     if scale is None:
         scale_centers(weights, centers, scaled, constants)
     else:
-        filled, own = np.where(np.isnan(centers), 0, centers), weights[:, None, :]
-        scaled[...] = np.concatenate([-2 * own * filled, own * filled**2], axis=2)
+        filled, run_weights = np.where(np.isnan(centers), 0, centers), weights[:, None, :]
+        scaled[...] = np.concatenate([-2 * run_weights * filled, run_weights * filled**2], axis=2)
     X = _rows(X, scaled.shape[2], block)
     for rows in _blocks(len(X), X.itemsize * runs * K):
         products = X[rows] @ scaled.reshape(runs * K, -1).T
@@ -106,12 +102,12 @@ def assign(X, block, weights, centers, norms, scale, n_threads, labels, costs):
     labels[np.broadcast_to(scale == 0, labels.shape)] = 0
     values, marks = np.split(X.astype(np.float64), 2, axis=1)
     for r, center in enumerate(centers):
-        own = weights[r % len(weights)]
-        seen = np.where(np.isnan(center), 0, own)
-        if (seen == own).all():
+        run_weights = weights[r % len(weights)]
+        seen = np.where(np.isnan(center), 0, run_weights)
+        if (seen == run_weights).all():
             continue
         sums = values**2 @ seen.T + values @ scaled[r, :, :q].T + marks @ scaled[r, :, q:].T
-        distances = scaled_up(sums, marks @ seen.T, own.sum())
+        distances = scaled_up(sums, marks @ seen.T, run_weights.sum())
         labels[r], least = distances.argmin(axis=1), distances.min(axis=1)
         costs[r] = np.where(np.isfinite(least), least, 0)
 
@@ -150,8 +146,8 @@ def _trim_masses(cost, masses, m, groups, cut, left):
         if whole < len(order) and rest > slack:
             cut[0] = order[whole]
             left[0] = masses[cut[0]] - rest
-    own = groups >= 0
-    kept = masses[own] @ cost[own].astype(np.float64)
+    whole = groups >= 0
+    kept = masses[whole] @ cost[whole].astype(np.float64)
     return kept if cut[0] < 0 else kept - (masses[cut[0]] - left[0]) * cost[cut[0]]
 
 
@@ -224,18 +220,18 @@ def own_distances(X, location, factor, weights, labels, centers, missing, n_thre
     nothing is observed.
     """
     for r, label in enumerate(labels):
-        own = weights[r % len(weights)]
-        used = slice(None) if own.all() and not missing else np.flatnonzero(own)
-        own = own[used]
+        run_weights = weights[r % len(weights)]
+        used = slice(None) if run_weights.all() and not missing else np.flatnonzero(run_weights)
+        run_weights = run_weights[used]
         for rows in _blocks(len(X), 32 * X.shape[1] if missing else 16 * X.shape[1]):
             # An outlying cell may be infinitely far away.
             with np.errstate(over="ignore", invalid="ignore" if missing else None):
                 errors = ((X[rows] - location) * factor - centers[r][label[rows]])[:, used]
                 if not missing:
-                    out[r, rows] = errors**2 @ own
+                    out[r, rows] = errors**2 @ run_weights
                     continue
-                sums = np.where(np.isnan(errors), 0, errors**2) @ own
-            out[r, rows] = scaled_up(sums, ~np.isnan(errors) @ own, own.sum())
+                sums = np.where(np.isnan(errors), 0, errors**2) @ run_weights
+            out[r, rows] = scaled_up(sums, ~np.isnan(errors) @ run_weights, run_weights.sum())
 
 
 def missing_factors(X, weights, n_threads, out):
@@ -263,10 +259,10 @@ def single_moves(
     """
     X = _rows(X, totals.shape[2], block)
     for r in range(len(groups)):
-        own = r % len(weights)
+        row = r % len(weights)
         kind = Run if scale is None else MissingRun
-        run = kind(X, weights[own], groups[r], totals[r], counts[r])
-        run.scale = run.scale if scale is None else scale[own]
+        run = kind(X, weights[row], groups[r], totals[r], counts[r])
+        run.scale = run.scale if scale is None else scale[row]
         run.mass = run.mass if masses is None else masses
         moves[r] = run.all_rounds(max_rounds)
 

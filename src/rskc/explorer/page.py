@@ -147,7 +147,7 @@ def explore(
     case_names : array-like of shape (n_samples,), default=None
         Names of the cases; None for the index of the frame, or numbers.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each case counts in all fits; None if all count the same. The page counts cases.
+        Case weights, in all fits; None for equal weights. The page counts cases.
     title : str, default=None
         Heading of the page.
     max_samples : int or None, default=5000
@@ -242,8 +242,8 @@ def _automatic(search: Exploration, scene: Scene) -> str:
         return f"The automatic choice is one cluster, that is, no clusters. {reason}"
     n_features, share = search.n_active(fit["weights"]), float(fit["share"])
     text = (
-        f"The automatic choice took {count(K, 'cluster')}, {count(n_features, 'feature')} and "
-        f"trimmed {exact_percent(share)} of the cases."
+        f"The automatic choice has {count(K, 'cluster')} and {count(n_features, 'feature')}, and "
+        f"trims {exact_percent(share)} of the cases."
     )
     if scene.marked is None:
         return f"{text} That is not among the settings here."

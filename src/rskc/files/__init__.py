@@ -2,27 +2,17 @@
 
 ``tables`` reads tables of many formats and says, in one sentence with file, line and column, what
 is wrong with one; ``blocks`` reads large ones a block at a time; ``models`` keeps fitted models in
-files that are safe to open; ``gmt`` reads groups of features; ``writing`` writes whole files or
-none.
+files that are safe to open; ``beside`` reads classes of cases and groups of features from files of
+their own; ``writing`` writes whole files or none.
 """
 
-from rskc.files.blocks import BlockTable, open_blocks
-from rskc.files.classes import Classes, read_classes
-from rskc.files.gmt import MatchedGroups, read_gmt
+from rskc.files.beside import MatchedGroups, read_gmt
 from rskc.files.models import ModelFileError, SavedModel, load, read_model, save
 from rskc.files.tables import Table, TableError, read_table
-from rskc.files.writing import (
-    to_json,
-    write_csv,
-    write_csv_parts,
-    write_json,
-    write_ranked_lists,
-)
+from rskc.files.writing import to_json, write_csv, write_json, write_ranked_lists
 from rskc.utils.atomic import atomic_write
 
 __all__ = [
-    "BlockTable",
-    "Classes",
     "MatchedGroups",
     "ModelFileError",
     "SavedModel",
@@ -30,15 +20,12 @@ __all__ = [
     "TableError",
     "atomic_write",
     "load",
-    "open_blocks",
-    "read_classes",
     "read_gmt",
     "read_model",
     "read_table",
     "save",
     "to_json",
     "write_csv",
-    "write_csv_parts",
     "write_json",
     "write_ranked_lists",
 ]

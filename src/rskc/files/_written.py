@@ -29,6 +29,10 @@ class HowWritten(NamedTuple):
             words.append(f"{count(self.n_limits, 'cell')} such as {self.limit} as the limit")
         return "; ".join(words) or "with marks between thousands"
 
+    def differs_from(self, unit: str | None) -> bool:
+        """Whether numbers are in another unit than this, if both are known."""
+        return bool(self.unit and unit) and same_unit(self.unit) != same_unit(str(unit))
+
 
 class Written(NamedTuple):
     """A column of text as numbers."""

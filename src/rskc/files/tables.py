@@ -36,7 +36,7 @@ from rskc.files._source import (
     shown,
 )
 from rskc.files._text import SEPARATORS, read_text
-from rskc.files._written import HowWritten, same_unit, shows_decimal_comma
+from rskc.files._written import HowWritten, shows_decimal_comma
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -337,16 +337,6 @@ def _by_commas(source: Source) -> Source:
         return source
     again = read_source(commas)  # 1.234 may be a thousand
     return again if all_are_numbers(again, pointed) else source
-
-
-def other_units(table: Table, units: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return the columns that have another unit than one that is known, with both."""
-    found = {name: (how.unit, units.get(name, "")) for name, how in table.written.items()}
-    return {
-        name: (own, known)
-        for name, (own, known) in found.items()
-        if own and known and same_unit(own) != same_unit(known)
-    }
 
 
 def matrix_in(path: Path) -> Path:

@@ -136,15 +136,14 @@ def unit_of(weights: np.ndarray, most: int = 20) -> tuple[float, bool]:
     20 units. Otherwise it is their mean: a case has about mass 1 in any case, whatever all weights
     are multiplied by.
     """
-    least, some = float(weights.min()), weights[:1000]
+
+    def are_multiples(weights: np.ndarray, unit: float) -> bool:
+        counts = weights / unit
+        whole_counts = np.abs(counts - np.rint(counts)) <= 1e-9 * counts
+        return bool(whole_counts.all()) and float(counts.max()) < 1e6
+
     for number in range(1, most + 1):
-        unit = least / number
-        if _are_multiples(some, unit) and _are_multiples(weights, unit):
+        unit = float(weights.min()) / number
+        if are_multiples(weights[:1000], unit) and are_multiples(weights, unit):
             return unit, True
     return float(weights.mean()), False
-
-
-def _are_multiples(weights: np.ndarray, unit: float) -> bool:
-    counts = weights / unit
-    whole_counts = np.abs(counts - np.rint(counts)) <= 1e-9 * counts
-    return bool(whole_counts.all()) and float(counts.max()) < 1e6

@@ -108,7 +108,7 @@ class ColumnCode(NamedTuple):
         values = np.array([*scales, center], np.float64)
         if kind not in lengths or len(scales) != lengths[kind] or not np.isfinite(values).all():
             raise ValueError("encoder_ is none that a fit makes")
-        if not all(type(each) is str for each in categories) or (values[:-1] <= 0).any():
+        if not all(type(category) is str for category in categories) or (values[:-1] <= 0).any():
             raise ValueError("encoder_ has categories that are no text, or scales that are none")
         return cls(kind, tuple(categories), tuple(values[:-1].tolist()), float(center))
 
@@ -231,7 +231,7 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         y : ignored
             There for the scikit-learn interface.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each case counts in the shares; None if all count the same. Categories of cases of
+            Case weights, for the shares; None for equal weights. Categories of cases of
             weight 0 are not seen.
 
         Returns

@@ -96,11 +96,10 @@ def adjusted_rand_index(
     A pair of cases counts the product of their weights. Copies of one case are no pair: they are
     together in any partition.
     """
-    K, L = (int(each.max(initial=0)) + 1 for each in (labels, others))
+    K, L = (int(numbers.max(initial=0)) + 1 for numbers in (labels, others))
     shared = count_shared(labels, others, K, L, weights).astype(np.float64)
-    same, first, second, every = (
-        (each**2).sum() for each in (shared, shared.sum(axis=1), shared.sum(axis=0), shared.sum())
-    )
+    counts = shared, shared.sum(axis=1), shared.sum(axis=0), shared.sum()
+    same, first, second, every = ((count**2).sum() for count in counts)
     itself = len(labels) if weights is None else (weights**2).sum()
     # Pairs that are together in both, in one of the two only, and in neither.
     both, one, other = same - itself, first - same, second - same

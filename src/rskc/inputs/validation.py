@@ -75,35 +75,26 @@ def check_choice(name: str, value: Any, allowed: tuple, remedy: str = "") -> Non
         raise ParameterError(name, value, f"must be one of {choices}{remedy}.")
 
 
-def check_wanted(n_features: Any, l1_bound: Any, p: int) -> int | None:
-    """Return the number of features that is wanted instead of a bound, if any."""
-    if n_features is None:
-        return None
-    if l1_bound is not None and not is_word(l1_bound, "auto"):
-        raise ParameterError(
-            "n_features",
-            n_features,
-            "and {l1_bound}={other!r} are two ways to say the same; give one of them only.",
-            other=l1_bound,
-        )
-    return check_integer("n_features", n_features, 1, p)
-
-
-def check_bound(l1_bound: Any, n_features: Any, p: int) -> float | None:
-    """Return the bound for p features; None for no bound, or a number of features instead."""
+def check_sparsity(l1_bound: Any, n_features: Any, p: int) -> tuple[float | None, int | None]:
+    """Return the bound for p features, or the number of features that is wanted instead, if any."""
+    if n_features is not None:
+        if l1_bound is None or is_word(l1_bound, "auto"):
+            return None, check_integer("n_features", n_features, 1, p)
+        words = "and {l1_bound}={other!r} are two ways to say the same; give one of them only."
+        raise ParameterError("n_features", n_features, words, other=l1_bound)
     root = float(np.sqrt(p))
-    if n_features is not None or l1_bound is None:
-        return None
+    if l1_bound is None:
+        return None, None
     if isinstance(l1_bound, str) and l1_bound in ("auto", "half"):
-        return 1 + (root - 1) / 2
-    if not is_real(l1_bound) or l1_bound < 1:
-        raise ParameterError(
-            "l1_bound",
-            l1_bound,
-            f"must be a number in [1, {root:.3g}] for {p} features, "
-            'or "auto" or "half"; use {None} to keep all of them equal.',
-        )
-    return float(min(l1_bound, root))
+        return 1 + (root - 1) / 2, None
+    if is_real(l1_bound) and l1_bound >= 1:
+        return float(min(l1_bound, root)), None
+    raise ParameterError(
+        "l1_bound",
+        l1_bound,
+        f"must be a number in [1, {root:.3g}] for {p} features, "
+        'or "auto" or "half"; use {None} to keep all of them equal.',
+    )
 
 
 def check_n_threads(n_threads: Any) -> int:
@@ -162,7 +153,7 @@ def plain_centers(init: Any) -> Any:
 def _is_plain(centers: Any) -> bool:
     """Whether centers are a plain array of numbers, or lists and tuples of such numbers."""
     if isinstance(centers, list | tuple):
-        return all(isinstance(each, int | float) or _is_plain(each) for each in centers)
+        return all(isinstance(part, int | float) or _is_plain(part) for part in centers)
     return isinstance(centers, np.generic) or (
         type(centers) is np.ndarray and centers.dtype.kind in "biuf"
     )

@@ -326,7 +326,7 @@ class _Table:
         engine, problem, _, _ = self.subset
         n, arrays = engine.n_cases, engine.arrays
         every = np.arange(n)
-        masses = arrays.masses_at(every) if engine.weighted else None
+        masses = arrays.masses_at(every) if engine.masses is not None else None
         seen = engine_for(look(self.columns, engine.rows(every)), masses=masses)
         clusters, kept = first_clusters(self.subset._replace(engine=seen), self.left)
         members = clusters.members(n, kept)

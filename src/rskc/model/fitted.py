@@ -137,14 +137,14 @@ def with_cases(model: Any, **attributes: Any) -> Any:
     Attributes of length n are left out; those that are given, of any length, are set. Without its
     cases a model is small, and tasks can send it.
     """
-    made = copy.copy(model)
+    other = copy.copy(model)
     for name, attribute in ATTRIBUTES.items():
         if "n" in attribute.axes:
-            vars(made).pop(name, None)
+            vars(other).pop(name, None)
         elif attribute.axes and name in vars(model):
-            setattr(made, name, to_numpy(getattr(model, name)))
-    vars(made).update(attributes)
-    return made
+            setattr(other, name, to_numpy(getattr(model, name)))
+    vars(other).update(attributes)
+    return other
 
 
 def with_features(model: Any, columns: np.ndarray) -> Any:
@@ -152,11 +152,11 @@ def with_features(model: Any, columns: np.ndarray) -> Any:
 
     It predicts the same where these have all the weight.
     """
-    made = with_cases(model, n_features_in_=len(columns), _frame=model._frame.of_columns(columns))
+    part = with_cases(model, n_features_in_=len(columns), _frame=model._frame.of_columns(columns))
     for name, attribute in ATTRIBUTES.items():
-        if attribute.axes[-1:] in ("p", "q") and name in vars(made):
-            setattr(made, name, np.take(getattr(made, name), columns, axis=-1))
-    return made
+        if attribute.axes[-1:] in ("p", "q") and name in vars(part):
+            setattr(part, name, np.take(getattr(part, name), columns, axis=-1))
+    return part
 
 
 # ---- What predicts

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from rskc.inputs.case_weights import CaseWeights, case_weights_of, rows_of
 from rskc.inputs.frames import NUMBERS
 from rskc.inputs.validation import (
     PRECISIONS,
-    check_bound,
     check_centers,
     check_choice,
     check_device,
@@ -37,7 +36,7 @@ from rskc.inputs.validation import (
     check_n_threads,
     check_real,
     check_seed,
-    check_wanted,
+    check_sparsity,
     is_word,
     names_of_cases,
     validated,
@@ -52,14 +51,7 @@ from rskc.model.fitted import (
     outlying_cells,
     predictor_of,
 )
-from rskc.model.outliers import (
-    CUTOFFS,
-    Distances,
-    Thresholds,
-    distances_of,
-    judge,
-    members_of,
-)
+from rskc.model.outliers import CUTOFFS, Judgment, judge
 from rskc.model.warnings import on_cells, on_scales, warnings_of
 from rskc.solver import Problem, Starts, Warm, solve
 from rskc.solver.feature_groups import FeatureGroups, check_groups
@@ -74,24 +66,20 @@ CALLED_STARTS = 10
 OF_VALIDATION = {"encoder_", "feature_names_in_", "_sklearn_output_config"}
 
 
-class Rehearsal(NamedTuple):
-    """How a fit to a part of a table stands for the fit to all of it (:mod:`rskc.planning`)."""
-
-    n_searched: int | None  # cases that the search is made on; None for as many as usual
-    share: float  # of the cells: limits of memory shrink as much
-
-
-THE_WHOLE = Rehearsal(None, 1.0)
-
-
 def fit(
     model: Any,
     X: Any,
     warm: Sequence[Warm] = (),
     sample_weight: Any = None,
-    rehearsal: Rehearsal = THE_WHOLE,
+    *,
+    n_searched: int | None = None,
+    share: float = 1.0,
 ) -> list[FitWarning]:
-    """Fit a model, from known solutions too, and return what there is to warn of."""
+    """Fit a model, from known solutions too, and return what there is to warn of.
+
+    Where a part of a table stands for all of it (:mod:`rskc.planning`), the search is made on
+    ``n_searched`` cases, and limits of memory shrink to the ``share`` of its cells.
+    """
     case_names, given = names_of_cases(X), X
     X = validated(model, X, reset=True, dtype=PRECISIONS, sample_weight=sample_weight)
     warn_of_columns(given)
@@ -100,9 +88,8 @@ def fit(
     weights = case_weights_of(X, sample_weight)
     counted, names = weights.of(X), weights.names(case_names)
     with solver_settings(model.verbose):
-        n_searched = rehearsal.n_searched
         engine = make_engine(model, counted, weights.masses, n_searched)
-        engine.stand_for_more(rehearsal.share)
+        engine.stand_for_more(share)
         problem = make_problem(model, engine)
         engine.expect(problem.n_clusters, problem.n_trim)
         with overflow_explained(model, engine, counted, names):
@@ -111,7 +98,7 @@ def fit(
             result.solution.check_finite()
         if result.cells is not None:
             engine = BoundedEngine(engine, result.cells.limits)
-        judged = _Judged.of(engine, result, *check_rule(model))
+        judged = judge(engine, result.solution, *check_rule(model))
         messages = list(warnings_of(model, engine, result, judged.outliers, names))
         _store(model, engine, result, judged, weights)
         messages += on_scales(model, counted)
@@ -172,14 +159,14 @@ def make_problem(model: Any, engine: Engine) -> Problem:
         left = f"the {kept:g} cases that are left of {engine.mass:g} when {{trim}}={trim}"
         raise _too_many(K, f"{left} takes {n_trim:g} away; lower one of the two.")
     check_rule(model)
-    l1_bound = check_bound(model.l1_bound, model.n_features, p)
+    l1_bound, n_features = check_sparsity(model.l1_bound, model.n_features, p)
     if K == 1 and isinstance(model.l1_bound, str):
         l1_bound = None  # one cluster differs from nothing: the first features would get the weight
     problem = Problem(
         n_clusters=K,
         n_trim=n_trim,
         l1_bound=l1_bound,
-        n_features=check_wanted(model.n_features, model.l1_bound, p),
+        n_features=n_features,
         max_iter=check_integer("max_iter", model.max_iter, 1),
         tol=check_real("tol", model.tol, 0),
         feature_groups=groups and groups.observed(engine.equal_weights()[0] > 0),
@@ -254,7 +241,7 @@ def overflow_explained(
             if hasattr(model, "feature_names_in_"):
                 place = f"feature {number_names(model)[feature]!r:.80}"
             # Without a name it is perhaps the number within a sample of a search.
-            place += "" if case_names is None else f" of case {case_names[case]!r:.80}"
+            place += "" if case_names is None else f" of case {case_names.tolist()[case]!r:.80}"
         raise OverflowedError(engine.largest_cell(), place) from None
 
 
@@ -284,26 +271,8 @@ def _solve(
     return FitResult(solve(engine, problem, starts, warm), problem, None)
 
 
-class _Judged(NamedTuple):
-    """Distances of the cases, the thresholds that follow from them, and who is beyond these."""
-
-    distances: Distances
-    thresholds: Thresholds
-    cutoff: float
-    outliers: Any  # (n,)
-
-    @classmethod
-    def of(cls, engine: Engine, result: FitResult, rule: str, cutoff: float | None) -> _Judged:
-        """Judge the cases of a solution."""
-        solution = result.solution
-        distances, members = distances_of(engine, solution), members_of(engine, solution)
-        sizes = solution.kept_sizes
-        thresholds, cutoff = judge(engine, distances, members, sizes, rule, cutoff)
-        return cls(distances, thresholds, cutoff, thresholds.flag(distances).either)
-
-
 def _store(
-    model: Any, engine: Engine, result: FitResult, judged: _Judged, weights: CaseWeights
+    model: Any, engine: Engine, result: FitResult, judged: Judgment, weights: CaseWeights
 ) -> None:
     """Set the attributes of fitted.ATTRIBUTES; a case of mass 1 weighs a unit."""
     for name, attribute in ATTRIBUTES.items():

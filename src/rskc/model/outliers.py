@@ -104,32 +104,36 @@ def members_of(engine: Engine, solution: Solution) -> Any:
     return engine.arrays.without(solution.labels, solution.trimmed_weighted)
 
 
-def judge(
-    engine: Engine,
-    distances: Distances,
-    members: Any,
-    sizes: np.ndarray,
-    rule: str,
-    cutoff: float | None,
-) -> tuple[Thresholds, float]:
-    """Return the thresholds of a rule for the cases of a fit, and the cut-off that made them.
+class Judgment(NamedTuple):
+    """Distances of the cases, the thresholds that follow from them, and who is beyond these."""
 
-    ``members`` (n,) are the labels of the cases that make the centers, -1 for the others, and
-    ``sizes`` (K,) how many these are. A case pulls its center towards itself; what it would be far
-    from the center without it, as new cases are, is the distance times (n / (n - 1))^2. Where
-    there are many features and few cases that is several MADs: with 5,000 and 20 a cluster, 5.
-    Without a cut-off the rule's own is taken, raised for heavy tails.
+    distances: Distances
+    thresholds: Thresholds
+    cutoff: float
+    outliers: Any  # (n,)
+
+
+def judge(engine: Engine, solution: Solution, rule: str, cutoff: float | None) -> Judgment:
+    """Judge the cases of a fit by a rule.
+
+    A case pulls its center towards itself; what it would be far from the center without it, as new
+    cases are, is the distance times (n / (n - 1))^2, for a cluster of n. Where there are many
+    features and few cases that is several MADs: with 5,000 and 20 a cluster, 5. Without a cut-off
+    the rule's own is taken, raised for heavy tails.
     """
+    distances = distances_of(engine, solution)
     least = max(ROUNDING * engine.unit, math.ulp(0.0))  # above 0 for tiny data too
     if rule == "paper":
         cutoff = CUTOFFS[rule] if cutoff is None else cutoff
         median, deviation = engine.arrays.spread(distances.weighted)
-        limit = median + cutoff * MAD_FACTOR * deviation
-        return Thresholds(max(limit, least), np.inf), cutoff
-    scale = _Scale.of(engine, distances, members, sizes)
-    cutoff = scale.cutoff_for_tail(CUTOFFS[rule]) if cutoff is None else cutoff
-    cubes = np.power(scale.limits(cutoff), 3).tolist()  # infinite where no number can hold them
-    return Thresholds(*(max(limit, least) for limit in cubes)), cutoff
+        limits = [median + cutoff * MAD_FACTOR * deviation, np.inf]
+    else:
+        members = members_of(engine, solution)
+        scale = _Scale.of(engine, distances, members, solution.kept_sizes)
+        cutoff = scale.cutoff_for_tail(CUTOFFS[rule]) if cutoff is None else cutoff
+        limits = np.power(scale.limits(cutoff), 3).tolist()  # infinite where no number holds them
+    thresholds = Thresholds(*(max(limit, least) for limit in limits))
+    return Judgment(distances, thresholds, cutoff, thresholds.flag(distances).either)
 
 
 def far_cases(
@@ -168,9 +172,9 @@ class _Scale(NamedTuple):
         """Take the cube roots of distances."""
         arrays = engine.arrays
         factors = pulls(sizes)
-        roots = Distances(*(arrays.cube_roots(each, members, factors) for each in distances))
+        roots = Distances(*(arrays.cube_roots(costs, members, factors) for costs in distances))
         # The unweighted ones first: blocks are read for these, while the others need no room.
-        unweighted, weighted = (arrays.spread(each) for each in roots[::-1])
+        unweighted, weighted = map(arrays.spread, roots[::-1])
         return cls(arrays, engine.mass, roots, (weighted, unweighted))
 
     def limits(self, cutoff: float) -> list[float]:
@@ -179,8 +183,7 @@ class _Scale(NamedTuple):
 
     def beyond(self, cutoff: float) -> Distances:
         """Return masks of the cases that each distance flags."""
-        pairs = zip(self.roots, self.limits(cutoff), strict=True)
-        return Distances(*(each > limit for each, limit in pairs))
+        return Thresholds(*self.limits(cutoff)).flag(self.roots)
 
     def n_beyond(self, cutoff: float) -> float:
         """Count the cases that either distance flags."""

@@ -1,4 +1,4 @@
-"""A fitted model as frames, with a row a feature or a case, and in words (internal)."""
+"""A fitted model as frames, with one row per feature or case, and in words (internal)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def count_features(model: Any) -> FeatureCounts:
 
 
 def features_frame(model: Any) -> Any:
-    """Return a frame with a row a feature, in the order of the data."""
+    """Return a frame with one row per feature, in the order of the data."""
     import pandas as pd
 
     weights, centers = model.feature_weights_, model.cluster_centers_
@@ -129,7 +129,7 @@ def in_units(frame: Any, units: Mapping[str, Any]) -> Any:
 
 
 def cases_frame(model: Any, X: Any) -> Any:
-    """Return a frame with a row a case; with the data, also second clusters and silhouettes."""
+    """Return a frame with one row per case; with the data, also second clusters and silhouettes."""
     import pandas as pd
 
     # Files of earlier versions have no unweighted distances, and no threshold for them.
@@ -199,7 +199,8 @@ def flagged_cells(model: Any, X: Any) -> FlaggedCells:
     cases, features = model.outlying_cells_.nonzero()
     values = np.asarray(cells[cases, features]).ravel()
     own_centers = centers[model.labels_[cases], features]
-    scales = (values - own_centers) / model.cell_scales_[features]
+    with np.errstate(over="ignore"):
+        scales = (values - own_centers) / model.cell_scales_[features]
     order = np.argsort(-np.abs(scales), kind="stable")
     return FlaggedCells(*(part[order] for part in (cases, features, values, own_centers, scales)))
 

@@ -110,14 +110,20 @@ def _are_skewed_together(rows: np.ndarray) -> bool:
     seen = above[np.isfinite(above)]
     if seen.size == 0 or np.quantile(seen, 0.999) < REACH * np.median(seen):
         return False
-    deviations = np.nanstd(rows, axis=0)
+    deviations = _deviations(rows)
     most = np.argsort(-deviations, kind="stable")[: max(1, rows.shape[1] // 4)]
     votes = [_is_skewed(column) for column in above[:, most].T]
     return 2 * sum(votes) > len(votes)
 
 
+def _deviations(rows: np.ndarray) -> np.ndarray:
+    """Return the standard deviations of columns, 0 for one without an observed cell."""
+    with np.errstate(over="ignore"):
+        return np.nanstd(np.where(np.isnan(rows).all(axis=0), 0.0, rows), axis=0)
+
+
 def _spread_alike(rows: np.ndarray) -> bool:
-    deviations = np.nanstd(rows, axis=0)
+    deviations = _deviations(rows)
     deviations = deviations[deviations > 0]
     if len(deviations) == 0:
         return True

@@ -70,7 +70,7 @@ class Preparer(Transformer):
         What is standardized then.
     scale : {"auto", "clipped", "mad", "std"}, default="auto"
         By what: see :class:`rskc.ColumnStandardizer`. "auto" is "clipped" for columns, a standard
-        deviation that few outlying cells hardly sway and that is never 0 by a floor; and "std" for
+        deviation that few outlying cells hardly change and that has a floor above 0; and "std" for
         rows.
 
     Attributes

@@ -70,7 +70,7 @@ class RowStandardizer(_Standardizer):
     Clustering then goes by the shape of a case and not by its level, as for gene expression. With
     mean and standard deviation the squared Euclidean distance of two complete cases is
     ``2 * n_features * (1 - correlation)``. With median and MAD, the paper's choice, it is about
-    that, and outlying cells do not sway center and scale.
+    that, and outlying cells hardly change center and scale.
 
     Parameters
     ----------
@@ -159,8 +159,8 @@ class RowStandardizer(_Standardizer):
 class ColumnStandardizer(_Standardizer):
     """Standardize each feature: subtract the center of its cells and divide by their scale.
 
-    The units of the features then do not matter. With median and MAD outlying cells do not sway
-    center and scale.
+    The units of the features then do not matter. With median and MAD outlying cells hardly
+    change center and scale.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ class ColumnStandardizer(_Standardizer):
         "clipped": that of the cells clipped at three robust standard deviations from the median,
         judged by the first and the last decile; of all cells, where these agree, as in a feature
         that is mostly 0, or where more than 5% are beyond. It is 0 for constant features only, and
-        few outlying cells hardly sway it. A feature of two values, such as 0 and 1, gets the
+        few outlying cells hardly change it. A feature of two values, such as 0 and 1, gets the
         variance 2 / pi, like a column of categories: two clusters can explain all of it, and 2 / pi
         of a normal one.
 

@@ -20,33 +20,9 @@ from rskc.model.outliers import Distances
 from rskc.model.summary import FlaggedCells, frame_of_cells, in_units
 from rskc.pictures import models as pictures
 from rskc.pictures.models import FLAGS, AssignedCases
+from rskc.report import _vega as vl
 from rskc.report._facts import CHART_WIDTH, Facts, clean_names, plain_numbers
-from rskc.report._vega import (
-    BLUE,
-    DEEP_BLUE,
-    EDGE,
-    FEW_POINTS,
-    INK,
-    MOST_TO_REPEAT,
-    ORANGE,
-    PAPER,
-    RED,
-    SOFT,
-    ZOOM,
-    Chart,
-    by_cluster,
-    cluster_key,
-    entry,
-    field,
-    layer,
-    line_at,
-    look,
-    mark,
-    number_format,
-    spec,
-    strip,
-    tips,
-)
+from rskc.report._vega import Chart
 from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 
 MOST_POINTS = 2000  # of a scatter plot: an SVG of more is slow to pan
@@ -60,14 +36,14 @@ HINT = (
     "Drag to move, Ctrl and wheel to zoom, double-click to go back; point at a case for its name."
 )
 SOLID, NO_TIP = {"opacity": 1}, {"opacity": 1, "tooltip": None}
-FINE_EDGE = {"stroke": EDGE, "strokeWidth": 0.5}
+FINE_EDGE = {"stroke": vl.EDGE, "strokeWidth": 0.5}
 BARE: Chart = {"labels": False, "ticks": False, "grid": False, "domain": False}
 CROSS = "M-1,-1L1,1M1,-1L-1,1"
 FLAG_LOOKS = {
-    "none": (SOFT, "circle", "no outlier"),
-    "weighted": (ORANGE, "triangle-up", "outlier: weighted"),
-    "unweighted": (BLUE, "square", "outlier: unweighted"),
-    "both": (INK, "diamond", "outlier: both"),
+    "none": (vl.SOFT, "circle", "no outlier"),
+    "weighted": (vl.ORANGE, "triangle-up", "outlier: weighted"),
+    "unweighted": (vl.BLUE, "square", "outlier: unweighted"),
+    "both": (vl.INK, "diamond", "outlier: both"),
 }
 
 
@@ -151,14 +127,14 @@ def _clusters(facts: Facts) -> Chart:
     words = pictures.sizes_in_words(facts.labels, K, facts.case_weights)
     alt = f"Scatter plot of the cases by {names[0]} and {names[1]}, colored by cluster: "
     alt += sentence_list([f"cluster {k} ({size})" for k, size in enumerate(words)], 12)
-    key, farther = cluster_key(facts.sizes), ""
+    key, farther = vl.cluster_key(facts.sizes), ""
     if n_outlying := int(facts.outliers.sum()):
         alt += f"; {count(n_outlying, 'outlier')} drawn with crosses"
-        key.append(entry("cross", INK, count(n_outlying, "outlier")))
+        key.append(vl.entry("cross", vl.INK, count(n_outlying, "outlier")))
     if n_nearer := int(nearer.sum()):
         looks = "it looks" if n_nearer == 1 else "they look"
-        key.append(entry("ring", SOFT, f"farther than {looks} ({n_nearer:,})"))
-        farther = ", as far as two dimensions can show it: what rings mark is farther off in others"
+        key.append(vl.entry("ring", vl.SOFT, f"farther than {looks} ({n_nearer:,})"))
+        farther = ", as far as two dimensions can show; rings mark cases farther off than they look"
     if n_beyond:
         lie = "lies" if n_beyond == 1 else "lie"
         notes.append(f"{count(n_beyond, 'outlier')} {lie} far beyond the frame, drawn on its edge.")
@@ -168,40 +144,41 @@ def _clusters(facts: Facts) -> Chart:
 
     ends = np.transpose([low - pad, high + pad])
     place: Chart = {
-        axis: field(axis, title=name, scale={"domain": plain_numbers(domain), "nice": False})
+        axis: vl.field(axis, title=name, scale={"domain": plain_numbers(domain), "nice": False})
         for axis, name, domain in zip("xy", names, ends, strict=True)
     }
-    few, digits = len(rows) <= FEW_POINTS, number_format(points["distance"])
-    point = mark("point", filled=True, size=55 if few else 28, opacity=0.8, **FINE_EDGE)
-    cross = mark("point", shape=CROSS, size=50 if few else 24, strokeWidth=2 if few else 1.3)
-    ring = mark("point", shape="circle", filled=False, size=170 if few else 90, stroke=SOFT)
-    disc = mark("point", filled=True, size=330, fill=PAPER, stroke=INK, strokeWidth=1.2)
-    text = mark("text", fontSize=12, fontWeight="bold", fill=INK)
+    few, digits = len(rows) <= vl.FEW_POINTS, vl.number_format(points["distance"])
+    point = vl.mark("point", filled=True, size=55 if few else 28, opacity=0.8, **FINE_EDGE)
+    cross = vl.mark("point", shape=CROSS, size=50 if few else 24, strokeWidth=2 if few else 1.3)
+    ring = vl.mark("point", shape="circle", filled=False, size=170 if few else 90, stroke=vl.SOFT)
+    disc = vl.mark("point", filled=True, size=330, fill=vl.PAPER, stroke=vl.INK, strokeWidth=1.2)
+    text = vl.mark("text", fontSize=12, fontWeight="bold", fill=vl.INK)
     about = {"case": "case", "cluster": "cluster"}
     shown = {
-        "fill": by_cluster(K),
-        "shape": by_cluster(K, shapes=True),
-        "tooltip": tips(digits, **about, distance="weighted distance"),
+        "fill": vl.by_cluster(K),
+        "shape": vl.by_cluster(K, shapes=True),
+        "tooltip": vl.tips(digits, **about, distance="weighted distance"),
     }
     crossed = {
-        "stroke": by_cluster(K),
-        "tooltip": tips(digits, **about, distance="distance of this outlier"),
+        "stroke": vl.by_cluster(K),
+        "tooltip": vl.tips(digits, **about, distance="distance of this outlier"),
     }
     layers = [
-        layer("points", ring | {"strokeWidth": 1.4} | NO_TIP, place, "datum.nearer == 1"),
-        layer("points", point, place | shown, "datum.outlier == 0", [ZOOM]),
-        layer("points", cross | SOLID, place | crossed, "datum.outlier == 1"),
-        layer("centers", disc | NO_TIP | {"opacity": 0.92}, place),
-        layer("centers", text, place | {"text": field("cluster", "nominal")}),
+        vl.layer("points", ring | {"strokeWidth": 1.4} | NO_TIP, place, "datum.nearer == 1"),
+        vl.layer("points", point, place | shown, "datum.outlier == 0", [vl.ZOOM]),
+        vl.layer("points", cross | SOLID, place | crossed, "datum.outlier == 1"),
+        vl.layer("centers", disc | NO_TIP | {"opacity": 0.92}, place),
+        vl.layer("centers", text, place | {"text": vl.field("cluster", "nominal")}),
     ]
     return {
         "title": "The clusters",
         "alt": f"{alt}.",
         "caption": "Each point is a case; the numbers stand at the centers of the clusters. Cases "
-        f"close together are alike in the features that have weight{farther}. {HINT}",
+        f"close together are alike in the features that have weight{farther}.",
+        "hint": HINT,
         "notes": _notes(facts, seen, rows, *notes),
         "key": key,
-        "spec": spec(420, layers),
+        "spec": vl.spec(420, layers),
         "data": {"points": points | _columns(facts, rows), "centers": centers},
     }
 
@@ -219,25 +196,30 @@ def _silhouettes(facts: Facts) -> Chart:
     spans = [places[labels == k] for k in used]
     starts, ends = (np.array([span[end] for span in spans]) for end in (0, -1))
     words = [f"cluster {k} {number(mean, 2)}" for k, mean in zip(used, means, strict=True)]
-    key = cluster_key(facts.sizes, MOST_TO_REPEAT)
-    key += [entry("square", INK, "outliers")] if facts.outliers[rows].any() else []
-    key += [entry("line", INK, "mean of the cluster, without outliers")]
+    key = vl.cluster_key(facts.sizes, vl.MOST_TO_REPEAT)
+    key += [vl.entry("square", vl.INK, "outliers")] if facts.outliers[rows].any() else []
+    key += [vl.entry("line", vl.INK, "mean of the cluster, without outliers")]
     title, scale = "cases, by cluster", {"domain": [0, float(places[-1] + 1)], "nice": False}
     bars: Chart = {
-        "x": field("place", title=title, scale=scale, axis=BARE),
+        "x": vl.field("place", title=title, scale=scale, axis=BARE),
         "x2": {"field": "end"},
-        "y": field("value", title="silhouette", scale={"domain": [0, 1]}),
+        "y": vl.field("value", title="silhouette", scale={"domain": [0, 1]}),
         "y2": {"datum": 0},
-        "fill": {"condition": {"test": "datum.outlier == 1", "value": INK}, **by_cluster(K)},
-        "tooltip": tips(case="case", cluster="cluster", second="next cluster", value="silhouette"),
+        "fill": {
+            "condition": {"test": "datum.outlier == 1", "value": vl.INK},
+            **vl.by_cluster(K),
+        },
+        "tooltip": vl.tips(
+            case="case", cluster="cluster", second="next cluster", value="silhouette"
+        ),
     }
     lines: Chart = {
-        "x": field("start", title=title),
+        "x": vl.field("start", title=title),
         "x2": {"field": "end"},
-        "y": field("mean", title="silhouette"),
-        "tooltip": tips(cluster="cluster", mean="mean silhouette"),
+        "y": vl.field("mean", title="silhouette"),
+        "tooltip": vl.tips(cluster="cluster", mean="mean silhouette"),
     }
-    dashes = mark("rule", stroke=INK, strokeDash=[4, 3], strokeWidth=1.3)
+    dashes = vl.mark("rule", stroke=vl.INK, strokeDash=[4, 3], strokeWidth=1.3)
     return {
         "title": "How clearly each case belongs",
         "alt": "Bars of the silhouettes of the cases, sorted within clusters, from 0 to 1. The "
@@ -247,11 +229,11 @@ def _silhouettes(facts: Facts) -> Chart:
         "could as well belong to the neighbor.",
         "notes": _notes(facts, seen, rows),
         "key": key,
-        "spec": spec(
+        "spec": vl.spec(
             260,
             [
-                layer("bars", mark("rect", strokeWidth=0), bars),
-                layer("means", dashes, lines),
+                vl.layer("bars", vl.mark("rect", strokeWidth=0), bars),
+                vl.layer("means", dashes, lines),
             ],
         ),
         "data": {
@@ -278,9 +260,9 @@ def _weights(facts: Facts) -> Chart:
             "the weights."
         ]
     bars: Chart = {
-        "x": field("weight", title="weight", axis={"tickCount": 6}),
-        "y": field("rank", "ordinal", sort=None, axis=_named_axis("features", 170)),
-        "tooltip": tips(feature="feature", weight="weight"),
+        "x": vl.field("weight", title="weight", axis={"tickCount": 6}),
+        "y": vl.field("rank", "ordinal", sort=None, axis=_named_axis("features", 170)),
+        "tooltip": vl.tips(feature="feature", weight="weight"),
     }
     return {
         "title": "The features with the largest weights",
@@ -291,9 +273,9 @@ def _weights(facts: Facts) -> Chart:
         "compared; one without weight does not count at all.",
         "notes": notes,
         "key": [],
-        "spec": spec(
+        "spec": vl.spec(
             30 + 18 * max(len(names), 1),
-            [layer("bars", mark("bar", fill=BLUE, tooltip=True), bars)],
+            [vl.layer("bars", vl.mark("bar", fill=vl.BLUE, tooltip=True), bars)],
             params=[{"name": "features", "value": names}],
         ),
         "data": {"bars": {"rank": np.arange(len(top)), "weight": shown, "feature": names}},
@@ -318,35 +300,35 @@ def _heat_map(facts: Facts) -> Chart:
     names = clean_names(number_names(facts.model)[features], CHART_WIDTH)
     (row, column), cases = np.indices((n, m)), {"row": np.arange(n)} | _columns(facts, rows)
 
-    key = cluster_key(facts.sizes, MOST_TO_REPEAT)
-    key += [entry("triangle-left", INK, "outlier")] if cases["outlier"].any() else []
-    key += [entry("square", SOFT, "missing")] if np.isnan(values).any() else []
+    key = vl.cluster_key(facts.sizes, vl.MOST_TO_REPEAT)
+    key += [vl.entry("triangle-left", vl.INK, "outlier")] if cases["outlier"].any() else []
+    key += [vl.entry("square", vl.SOFT, "missing")] if np.isnan(values).any() else []
     legend = {"title": "standardized value", "orient": "top", "gradientLength": 160}
-    fill = field("value", scale=_diverging(limits), legend=legend | {"gradientThickness": 10})
+    fill = vl.field("value", scale=_diverging(limits), legend=legend | {"gradientThickness": 10})
     axis = _named_axis("features", 140, labelAngle=-90, labelOverlap=True, orient="bottom")
-    y = field("row", "ordinal")
+    y = vl.field("row", "ordinal")
     calculated = [
         {"calculate": "features[datum.column]", "as": "feature"},
         {"calculate": "cases[datum.row]", "as": "case"},
         {"calculate": "isValid(datum.value) ? datum.value : 'missing'", "as": "cell"},
     ]
     cells: Chart = {
-        "x": field("column", "ordinal", axis=axis, scale={"padding": 0}),
-        "y": field("row", "ordinal", axis=None, scale={"padding": 0}),
-        "fill": {"condition": {"test": "!isValid(datum.value)", "value": SOFT}, **fill},
-        "tooltip": tips(case="case", feature="feature", cell="standardized"),
+        "x": vl.field("column", "ordinal", axis=axis, scale={"padding": 0}),
+        "y": vl.field("row", "ordinal", axis=None, scale={"padding": 0}),
+        "fill": {"condition": {"test": "!isValid(datum.value)", "value": vl.SOFT}, **fill},
+        "tooltip": vl.tips(case="case", feature="feature", cell="standardized"),
     }
-    rect = mark("rect", strokeWidth=0, invalid=None)
-    triangle = mark("point", filled=True, shape="triangle-left", size=36, fill=INK, xOffset=8)
+    rect = vl.mark("rect", strokeWidth=0, invalid=None)
+    triangle = vl.mark("point", filled=True, shape="triangle-left", size=36, fill=vl.INK, xOffset=8)
     marked = {
         "x": {"value": "width"},
         "y": y,
-        "tooltip": tips(case="case", cluster="cluster of this outlier"),
+        "tooltip": vl.tips(case="case", cluster="cluster of this outlier"),
     }
     layers = [
-        layer("cells", rect, cells) | {"transform": calculated},
-        strip("rows", facts.K, y=y, tooltip=tips(case="case", cluster="cluster")),
-        layer("rows", triangle | SOLID | {"clip": False}, marked, "datum.outlier == 1"),
+        vl.layer("cells", rect, cells) | {"transform": calculated},
+        vl.strip("rows", facts.K, y=y, tooltip=vl.tips(case="case", cluster="cluster")),
+        vl.layer("rows", triangle | SOLID | {"clip": False}, marked, "datum.outlier == 1"),
     ]
     return {
         "title": "Cases and features side by side",
@@ -358,7 +340,7 @@ def _heat_map(facts: Facts) -> Chart:
         "of color. The strip on the left shows the clusters.",
         "notes": _notes(facts, np.arange(facts.n), rows),
         "key": key,
-        "spec": spec(
+        "spec": vl.spec(
             min(max(12 * n, 160), 620),
             layers,
             params=[
@@ -395,15 +377,15 @@ def _outliers(facts: Facts) -> Chart:
     place: Chart = {}
     for code, (color, shape, label) in enumerate(FLAG_LOOKS.values()):
         if n := int(np.count_nonzero((facts.flags == code) & ~trimmed & scatter.seen)):
-            key.append(entry(shape, color, f"{label} ({n:,})"))
+            key.append(vl.entry(shape, color, f"{label} ({n:,})"))
     if n := int(np.count_nonzero(trimmed & scatter.seen)):
-        key.append(entry("ring", SOFT, f"trimmed, no outlier ({n:,})"))
+        key.append(vl.entry("ring", vl.SOFT, f"trimmed, no outlier ({n:,})"))
     titles = ("weighted squared distance", "unweighted squared distance")
     for i, (axis, flag) in enumerate(zip("xy", FLAGS[1:3], strict=True)):
         (limit,) = plain_numbers(facts.thresholds[i : i + 1])
         # Domains are given: Vega finds none for a layer without points, and warns.
         ends = [*points[axis], *([limit] if limit else [])]
-        ticks: Chart = {"format": number_format(points[axis]), "labelOverlap": "greedy"}
+        ticks: Chart = {"format": vl.number_format(points[axis]), "labelOverlap": "greedy"}
         if scatter.logarithmic[i]:
             scale = {"type": "log", "domain": [min(ends), max(ends)], "nice": False, "padding": 12}
             ticks["tickCount"] = 6
@@ -412,25 +394,25 @@ def _outliers(facts: Facts) -> Chart:
             scale = {"type": "pow", "exponent": 1 / 3, "domain": [0, high], "nice": False}
             ticks["values"] = pictures.cube_ticks(high)
         kind = "log scale" if scatter.logarithmic[i] else "cube root"
-        place[axis] = field(axis, title=f"{titles[i]}, {kind}", scale=scale, axis=ticks)
+        place[axis] = vl.field(axis, title=f"{titles[i]}, {kind}", scale=scale, axis=ticks)
         if limit is not None:
             color = FLAG_LOOKS[flag][0]
             beyond.append(f"{flag} {number(limit)}")
-            lines.append(line_at(axis, limit, color))
-            key.append(entry("line", color, f"{flag} threshold {number(limit)}"))
+            lines.append(vl.line_at(axis, limit, color))
+            key.append(vl.entry("line", color, f"{flag} threshold {number(limit)}"))
     colors, shapes, _ = map(list, zip(*FLAG_LOOKS.values(), strict=True))
-    place["tooltip"] = tips(
-        number_format(points["x"]),
+    place["tooltip"] = vl.tips(
+        vl.number_format(points["x"]),
         case="case",
         cluster="cluster",
         x="weighted distance",
         y="unweighted distance",
         flag="outlier by",
     )
-    looks = {"fill": look("flag", FLAGS, colors), "shape": look("flag", FLAGS, shapes)}
-    size = 55 if len(rows) <= FEW_POINTS else 28
-    solid = mark("point", size=size, filled=True, opacity=0.85, **FINE_EDGE)
-    hollow = mark("point", size=size, filled=False, stroke=SOFT, strokeWidth=1.3, **SOLID)
+    looks = {"fill": vl.look("flag", FLAGS, colors), "shape": vl.look("flag", FLAGS, shapes)}
+    size = 55 if len(rows) <= vl.FEW_POINTS else 28
+    solid = vl.mark("point", size=size, filled=True, opacity=0.85, **FINE_EDGE)
+    hollow = vl.mark("point", size=size, filled=False, stroke=vl.SOFT, strokeWidth=1.3, **SOLID)
     return {
         "title": "The outliers",
         "alt": "Scatter plot of the weighted and the unweighted squared distance of each case to "
@@ -438,14 +420,15 @@ def _outliers(facts: Facts) -> Chart:
         + (f" Farthest: {sentence_list(names)}." if names else ""),
         "caption": "Each point is a case: to the right if it is far from its center in the "
         "features that have weight, upwards if it is far in all features together. Cases beyond "
-        f"{'either line' if len(lines) > 1 else 'the line'} are called outliers. {HINT}",
+        f"{'either line' if len(lines) > 1 else 'the line'} are called outliers.",
+        "hint": HINT,
         "notes": _notes(facts, seen, rows),
         "key": key,
-        "spec": spec(
+        "spec": vl.spec(
             420,
             [
-                layer("points", solid, place | looks, "datum.trimmed == 0", [ZOOM]),
-                layer("points", hollow, place, "datum.trimmed == 1"),
+                vl.layer("points", solid, place | looks, "datum.trimmed == 0", [vl.ZOOM]),
+                vl.layer("points", hollow, place, "datum.trimmed == 1"),
                 *lines,
             ],
         ),
@@ -477,19 +460,22 @@ def _outlying_cells(facts: Facts) -> Chart:
     }
     whole = {"tickMinStep": 1, "format": "d", "grid": False}
     beside_strip = BARE | {"titlePadding": 20}
-    by_case, line = "case, by cluster", mark("rule", stroke=SOFT, strokeWidth=0.6)
-    square = mark("point", shape="square", filled=True, size=min(max(height / n, 3.0), 8.0) ** 2)
+    by_case, line = "case, by cluster", vl.mark("rule", stroke=vl.SOFT, strokeWidth=0.6)
+    side = min(max(height / n, 3.0 if n_cells > vl.FEW_POINTS else 5.0), 8.0)
+    square = vl.mark("point", shape="square", filled=True, size=side**2)
     marks: Chart = {
-        "x": field("x", title="feature, in the order of the table", scale=scales["x"], axis=whole),
-        "y": field("y", title=by_case, scale=scales["y"] | {"reverse": True}, axis=beside_strip),
-        "fill": field("scales", scale=_diverging([-FAR, FAR]), legend=None),
-        "tooltip": tips(**titles, center="center", scales="scales above the center"),
+        "x": vl.field(
+            "x", title="feature, in the order of the table", scale=scales["x"], axis=whole
+        ),
+        "y": vl.field("y", title=by_case, scale=scales["y"] | {"reverse": True}, axis=beside_strip),
+        "fill": vl.field("scales", scale=_diverging([-FAR, FAR]), legend=None),
+        "tooltip": vl.tips(**titles, center="center", scales="scales above the center"),
     }
-    band = {"y2": {"field": "end"}, "tooltip": tips(cluster="cluster")}
+    band = {"y2": {"field": "end"}, "tooltip": vl.tips(cluster="cluster")}
     layers = [
-        layer("clusters", line, {"y": field("end", title=by_case)}),
-        layer("marks", square | SOLID | {"stroke": SOFT, "strokeWidth": 0.3}, marks),
-        strip("clusters", facts.K, y=field("start", title=by_case), **band),
+        vl.layer("clusters", line, {"y": vl.field("end", title=by_case)}),
+        vl.layer("marks", square | SOLID | {"stroke": vl.SOFT, "strokeWidth": 0.3}, marks),
+        vl.strip("clusters", facts.K, y=vl.field("start", title=by_case), **band),
     ]
     return {
         "title": "The outlying cells",
@@ -501,11 +487,11 @@ def _outlying_cells(facts: Facts) -> Chart:
         "look, a row of them a case.",
         "notes": notes,
         "key": [
-            *cluster_key(facts.sizes, MOST_TO_REPEAT),
-            entry("square", RED, "above the center"),
-            entry("square", DEEP_BLUE, "below the center"),
+            *vl.cluster_key(facts.sizes, vl.MOST_TO_REPEAT),
+            vl.entry("square", vl.RED, "above the center"),
+            vl.entry("square", vl.DEEP_BLUE, "below the center"),
         ],
-        "spec": spec(
+        "spec": vl.spec(
             height,
             layers,
             resolve={"scale": {"fill": "independent"}},

@@ -77,7 +77,7 @@ def cards_of(
         if mine.any():
             nearest = np.argmin(np.where(mine, facts.distances, np.inf))
             typical = cleaned(facts.case_names[nearest], LONGEST_NAME)
-            parts.append(f"Its most typical case is {typical}")
+            parts.append(f"Its most typical case is {'number ' * typical.isdecimal()}{typical}")
         cards.append(
             {
                 "name": names[k],
@@ -147,8 +147,16 @@ def _level(row: Mapping[str, Any]) -> str:
 def short_names(tops: list[list[dict[str, Any]]]) -> list[str]:
     """Name each cluster by what sets it apart most; by more of it where two would be alike."""
     names = [", ".join(map(_level, top[:1])) for top in tops]
-    longer = [", ".join(map(_level, top[:2])) for top in tops]
-    return [
-        cleaned(name if names.count(name) == 1 else more, LONGEST_NAME) or f"cluster {k}"
-        for k, (name, more) in enumerate(zip(names, longer, strict=True))
-    ]
+    for more in (lambda top: ", ".join(map(_level, top[:2])), _level_and_mean):
+        alike = [names.count(name) > 1 for name in names]
+        names = [
+            more(top) if same else name for name, top, same in zip(names, tops, alike, strict=True)
+        ]
+    return [cleaned(name, LONGEST_NAME) or f"cluster {k}" for k, name in enumerate(names)]
+
+
+def _level_and_mean(top: list[dict[str, Any]]) -> str:
+    if not top:
+        return ""
+    write = percent if top[0]["is_share"] else number
+    return f"{_level(top[0])} ({write(top[0]['mean'])})"

@@ -166,7 +166,7 @@ def features_table(facts: Facts, probabilities: np.ndarray | None = None) -> dic
         counts = counts_of_cells(facts.model, axis=0)
         columns["outlying_cells"] = "Outlying cells", counts[order]
     if probabilities is not None:
-        columns["probability"] = "Selected", probabilities[order].round(3)
+        columns["probability"] = "Selected, share", probabilities[order].round(3)
     frame = in_units(features_frame(facts.model), facts.units)
     for k in range(facts.K if facts.K <= MOST_CENTERS else 0):
         center = frame[f"center_{k}"].to_numpy()[order]

@@ -92,7 +92,9 @@ def _on_features(summary: Mapping[str, Any]) -> str:
     best = best if result["n_clusters"] > 1 else ""
     text = f"{result['features'][0].upper()}{result['features'][1:]}{best}."
     if result["n_different"] is not None and result["n_enough"] < result["n_different"]:
-        text += " With these alone, nearly all cases would be in the same groups."
+        n = result["n_enough"]
+        which = "the first alone" if n == 1 else f"the {n:,} of largest weight alone"
+        text += f" With {which}, nearly all cases would be in the same groups."
     others = f"{count(rest, result['noun'])} {'has' if rest == 1 else 'have'}"
     return f"{text} {others} no weight in the comparison." if rest else text
 
@@ -109,7 +111,7 @@ def _on_outliers(summary: Mapping[str, Any]) -> str:
             "were computed."
         )
     if not outlying:
-        return f"{text} In the end, none is unusually far from its center."
+        return f"{text} No case is unusually far from its center."
     far = "One case is" if outlying == 1 else f"{outlying:,} cases are"
     of = "its center" if outlying == 1 else "their centers"
     weighted, unweighted = result["n_weighted"], result["n_unweighted"]

@@ -6,12 +6,14 @@ All of it follows from the numbers of the summary alone.
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rskc.exceptions import NO_OTHER_NAMES, KnownNames
 from rskc.inputs.columns import SKEWED
+from rskc.model.warnings import KINDS
 from rskc.report._meaning import LOW_SILHOUETTE
 from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 
@@ -78,84 +80,81 @@ def advise(facts: dict[str, Any], names: Names = NO_OTHER_NAMES) -> list[dict[st
     ``stability`` of the summary; ``names`` has other names for parameters and searches.
     """
     rules = (
-        _gradient,
-        _many_outliers,
-        _unstable,
+        _on_trust,
         _warned,
         _one_cluster,
-        _skewed,
-        _no_features,
-        _one_feature,
-        _separation,
-        _small_clusters,
+        _on_features,
+        _on_clusters,
         _trimming,
         _missing,
         _bound,
-        _searched,
-        _not_tested,
+        _on_searches,
     )
     facts = {**facts, "names": KnownNames(names)}
     found: list[tuple[str, str]] = []
     for rule in rules:
         found += rule(facts | {"found": found})
-    return [
-        {"about": about, "text": text, "brief": _brief(about, text, facts["names"])}
-        | {"alarm": about in ALARMS}
-        for about, text in found
-    ]
-
-
-def _brief(about: str, text: str, names: Names) -> str:
-    template = IN_BRIEF.get(about.lower())
-    if template is None:
-        return text
-    return template.format_map(KnownNames({**names, "start": text.partition(":")[0]}))
+    advice = []
+    for about, text in found:
+        brief = text
+        if template := IN_BRIEF.get(about.lower()):
+            known = {**names, "start": text.partition(":")[0]}
+            brief = template.format_map(KnownNames(known))
+        advice.append({"about": about, "text": text, "brief": brief, "alarm": about in ALARMS})
+    return advice
 
 
 Pairs = Iterator[tuple[str, str]]
 
 
-def _gradient(facts: dict[str, Any]) -> Pairs:
-    """Say that clusters are slices of a gradient, and that a partition is a choice."""
+def _on_trust(facts: dict[str, Any]) -> Pairs:
+    """Say that clusters are slices of a gradient, that many cases are in none, or unstable."""
+    result, names, K = facts["result"], facts["names"], facts["result"]["n_clusters"]
     slices = [search.get("n_slices") for search in facts["searches"] if search.get("n_slices")]
-    if slices and facts["result"]["n_clusters"] == 1:
-        remedy = facts["names"].with_value("n_clusters", slices[0])
+    if slices and K == 1:
         yield (
             "A gradient",
             "The cases lie along a gradient without gaps: any clusters are slices of it. To cut it "
-            f"all the same, give {remedy}.",
+            f"all the same, give {names.with_value('n_clusters', slices[0])}.",
         )
-
-
-def _many_outliers(facts: dict[str, Any]) -> Pairs:
-    result = facts["result"]
     share = result["outlier_share"]
-    if result["n_clusters"] > 1 and share is not None and share >= MANY_OUTLIERS:
-        more = facts["names"].with_value("n_clusters", result["n_clusters"] + 1)
+    if K > 1 and share is not None and share >= MANY_OUTLIERS:
+        remedy = f"they may be clusters of their own: try {names.with_value('n_clusters', K + 1)}"
+        if result["trim_given"]:  # too little, says another piece of advice
+            remedy = f"let the data decide on them: {names.with_value('trim', 'auto')}"
         yield (
             "Many outliers",
             f"{percent(share)} of the cases look like outliers, and the clusters are those of the "
-            f"others; they may be clusters of their own: try {more}.",
+            f"others; {remedy}.",
         )
-
-
-def _unstable(facts: dict[str, Any]) -> Pairs:
-    stability, K = facts["stability"], facts["result"]["n_clusters"]
-    low = [f"{k} ({value:.2f})" for k, value in enumerate(stability or []) if value < UNSTABLE]
-    if low:
-        fewer = facts["names"].with_value("n_clusters", K - 1)
+    stability = enumerate(facts["stability"] or [])
+    if low := [f"{k} ({value:.2f})" for k, value in stability if value < UNSTABLE]:
+        fewer = names.with_value("n_clusters", K - 1)
         remedy = f"try {fewer}" if K > 2 else "do not rely on the result"
-        one, many = "cluster has", "clusters have"
         yield (
             "Unstable clusters",
-            f"{count(len(low), one, many)} a low median Jaccard index over half-samples: "
-            f"{sentence_list(low, 3)}. Other cases would give other clusters; {remedy}.",
+            f"{count(len(low), 'cluster has', 'clusters have')} a low median Jaccard index over "
+            f"half-samples: {sentence_list(low, 3)}. Other cases would give other clusters; "
+            f"{remedy}.",
         )
 
 
 def _warned(facts: dict[str, Any]) -> Pairs:
     for message, kind in zip(facts["warnings"], facts["warning_kinds"], strict=True):
-        yield kind.capitalize() or "Warning", cleaned(message, LONGEST_WARNING)
+        text = _rephrased(message, KINDS[kind][2], facts["names"]) if kind in KINDS else message
+        yield kind.capitalize() or "Warning", cleaned(text, LONGEST_WARNING)
+
+
+def _rephrased(message: str, template: str, names: Names) -> str:
+    """Return a message made from a template with other names for the parameters in it."""
+    pieces, fields = re.split(r"\{[^{}]*\}", template), re.findall(r"\{([^{}:]*)", template)
+    match = re.fullmatch("(.*?)".join(map(re.escape, pieces)), message, re.DOTALL)
+    if match is None:
+        return message
+    pairs = zip(fields, match.groups(), strict=True)
+    words = [(names[field] or field) if word == field else word for field, word in pairs]
+    text = "".join(f"{piece}{word}" for piece, word in zip(pieces, [*words, ""], strict=True))
+    return re.sub(r"(--[\w-]+)=", r"\1 ", text)
 
 
 def _one_cluster(facts: dict[str, Any]) -> Pairs:
@@ -173,117 +172,107 @@ def _one_cluster(facts: dict[str, Any]) -> Pairs:
     yield "One cluster", f"{why}; to see a partition anyway, {remedy}."
 
 
-def _skewed(facts: dict[str, Any]) -> Pairs:
-    skewness, remedy = facts["data"]["skewness"], facts["names"]["Preparer()"]
-    if skewness is not None and skewness >= SKEWED and remedy:
+def _on_features(facts: dict[str, Any]) -> Pairs:
+    """Say that features are skewed, that none differs, or that one has most of the weight."""
+    data, result, names, p = (
+        facts["data"],
+        facts["result"],
+        facts["names"],
+        facts["result"]["n_units"],
+    )
+    if (data["skewness"] or 0) >= SKEWED and names["Preparer()"]:
         yield (
             "Skewed features",
             "Most features are skewed, as intensities and amounts are; if no value is negative, "
-            f"cluster their logarithms ({remedy}).",
+            f"cluster their logarithms ({names['Preparer()']}).",
         )
-
-
-def _no_features(facts: dict[str, Any]) -> Pairs:
-    if facts["result"]["n_clusters"] > 1 and facts["result"]["n_different"] == 0:
+    if result["n_clusters"] > 1 and result["n_different"] == 0:
         yield (
             "No feature differs",
             "By the test no feature differs between the clusters: they may be chance; do not rely "
-            f"on them, and see {facts['names']['Stability']}.",
+            f"on them, and see {names['Stability']}.",
         )
-
-
-def _small_clusters(facts: dict[str, Any]) -> Pairs:
-    n, K = facts["data"]["n_cases"], facts["result"]["n_clusters"]
-    most = min(max(facts["result"]["n_trim"], SMALL_SHARE * n, 2), MOST_SMALL)
-    small = [c for c in facts["clusters"] if 0 < c["size"] <= most and 2 * c["size"] * K < n]
-    if not small or K == 1:
+    bound, top, spreads = result["l1_bound"], result["top_feature"], data["spreads"]
+    if bound is None or p == 1 or result["top_share"] < (NEARLY_ALL if p < 3 else MOST_WEIGHT):
         return
-    sizes = [f"cluster {c['cluster']} has {count(c['size'], 'case')}" for c in small]
-    what = "which may be outliers rather than groups; look at them"
-    if sum(c["size"] for c in small) == 1:
-        what = "which may be an outlier; look at it"
-    text = f"{sentence_list(sizes, 2)}, {what}"
+    is_asked_for = bound <= 1 + 1e-9 and not result["automatic"]
+    if is_asked_for or ON_UNITS & set(facts["warning_kinds"]):  # which say so already
+        return
+    remedy = "leave it out to see whether there are others."
+    if "drop" in names:
+        option = names.with_value("drop", shlex.quote(top))
+        remedy = f"to see whether there are others, leave it out by {option}"
+    if spreads and spreads["largest"] == top and spreads["ratio"] >= WIDE and names[STANDARDIZE]:
+        remedy = f"if its units differ, try {names[STANDARDIZE]}"
     yield (
-        "Small clusters",
-        f"C{text[1:]}, and try fewer clusters or a larger {facts['names']['trim']}.",
+        "One feature decides",
+        f"{cleaned(top, 24)} has {percent(result['top_share'])} of the squared weight: the "
+        f"clusters are those of this feature; {remedy}",
     )
 
 
 def _bound(facts: dict[str, Any]) -> Pairs:
-    bound, p, names = facts["result"]["l1_bound"], facts["result"]["n_units"], facts["names"]
-    if bound is None or p == 1 or facts["result"]["n_clusters"] == 1:
+    result, names = facts["result"], facts["names"]
+    bound, p, auto = result["l1_bound"], result["n_units"], names.with_value("l1_bound", "auto")
+    if bound is None or p == 1 or result["n_clusters"] == 1:
         return
     if bound >= p**0.5 * (1 - 1e-9):
         yield (
             "No sparsity",
             f"The L1 bound is at its upper limit, {number(p**0.5)}, so it leaves no feature out; "
-            f"lower {names['l1_bound']}, or leave it to the data "
-            f"({names.with_value('l1_bound', 'auto')}).",
+            f"lower {names['l1_bound']}, or leave it to the data ({auto}).",
         )
-    elif facts["result"]["n_different"] == p > facts["result"]["n_enough"]:
-        few = facts["result"]["n_enough"]
+    elif result["n_different"] == p > result["n_enough"]:
+        few = result["n_enough"]
         yield (
             "Every feature differs",
             f"All {p:,} differ between the clusters, and {few:,} are enough to separate them; for "
             f"a short list try {names.with_value('n_features', few)}.",
         )
-    elif facts["result"]["n_selected"] == p and facts["result"]["n_different"] is None:
+    elif result["n_selected"] == p and result["n_different"] is None:
         yield (
             "Every feature has weight",
             f"An L1 bound of {number(bound)} leaves no feature out, though weights may be small; "
-            f"leave it to the data ({names.with_value('l1_bound', 'auto')}), or use "
-            f"{names['n_features']}.",
+            f"leave it to the data ({auto}), or use {names['n_features']}.",
         )
-    elif bound <= 1 + 1e-9 and not facts["result"]["automatic"]:
+    elif bound <= 1 + 1e-9 and not result["automatic"]:
         yield (
             "A single feature",
             "The L1 bound is at its lower limit, 1, which allows for one feature only; raise "
-            f"{names['l1_bound']}, or leave it to the data "
-            f"({names.with_value('l1_bound', 'auto')}).",
+            f"{names['l1_bound']}, or leave it to the data ({auto}).",
         )
 
 
-def _one_feature(facts: dict[str, Any]) -> Pairs:
-    result, p = facts["result"], facts["result"]["n_units"]
-    bound = result["l1_bound"]
-    if bound is None or p == 1 or result["top_share"] < (NEARLY_ALL if p < 3 else MOST_WEIGHT):
-        return
-    if bound <= 1 + 1e-9 and not result["automatic"]:  # it was asked for
-        return
-    if ON_UNITS & set(facts["warning_kinds"]):  # which say so already
-        return
-    spreads, remedy = facts["data"]["spreads"], "leave it out to see whether there are others."
-    if "drop" in facts["names"]:
-        option = facts["names"].with_value("drop", shlex.quote(result["top_feature"]))
-        remedy = f"to see whether there are others, leave it out by {option}"
-    is_wide = spreads and spreads["largest"] == result["top_feature"] and spreads["ratio"] >= WIDE
-    if is_wide and facts["names"][STANDARDIZE]:
-        remedy = f"if its units differ, try {facts['names'][STANDARDIZE]}"
-    yield (
-        "One feature decides",
-        f"{cleaned(result['top_feature'], 24)} has {percent(result['top_share'])} of the squared "
-        f"weight: the clusters are those of this feature; {remedy}",
-    )
-
-
-def _separation(facts: dict[str, Any]) -> Pairs:
-    mean = facts["result"]["silhouette"]
-    if mean is None:
-        return
+def _on_clusters(facts: dict[str, Any]) -> Pairs:
+    """Say that clusters overlap, or are so small that they may be outliers."""
+    result, names, K = facts["result"], facts["names"], facts["result"]["n_clusters"]
+    mean = 1 if result["silhouette"] is None else result["silhouette"]
+    low = [c for c in facts["clusters"] if (c["silhouette"] or 1) < LOW_IN_CLUSTER]
     if mean < LOW_SILHOUETTE:
         yield (
             "Clusters overlap",
             f"The mean silhouette is {mean:.2f}: many cases are about as near to another center; "
-            f"check with {facts['names']['Stability']} whether there are clusters.",
+            f"check with {names['Stability']} whether there are clusters.",
         )
-        return
-    low = [c for c in facts["clusters"] if (c["silhouette"] or 1) < LOW_IN_CLUSTER]
-    if low:
-        names = sentence_list([f"{c['cluster']} ({c['silhouette']:.2f})" for c in low], 2)
+    elif low:
+        which = sentence_list([f"{c['cluster']} ({c['silhouette']:.2f})" for c in low], 2)
         yield (
             "A weak cluster",
-            f"Silhouettes are low in cluster{'s' * (len(low) > 1)} {names}: these cases are about "
+            f"Silhouettes are low in cluster{'s' * (len(low) > 1)} {which}: these cases are about "
             "as near to another center; try fewer.",
+        )
+    n = facts["data"]["n_cases"]
+    most = min(max(result["n_trim"], SMALL_SHARE * n, 2), MOST_SMALL)
+    small = [c for c in facts["clusters"] if 0 < c["size"] <= most and 2 * c["size"] * K < n]
+    if small and K > 1:
+        sizes = [f"cluster {c['cluster']} has {count(c['size'], 'case')}" for c in small]
+        what = "which may be outliers rather than groups; look at them"
+        if sum(c["size"] for c in small) == 1:
+            what = "which may be an outlier; look at it"
+        yield (
+            "Small clusters",
+            f"C{sentence_list(sizes, 2)[1:]}, {what}, and try fewer clusters or a larger "
+            f"{names['trim']}.",
         )
 
 
@@ -338,30 +327,27 @@ def _missing(facts: dict[str, Any]) -> Pairs:
         )
 
 
-def _searched(facts: dict[str, Any]) -> Pairs:
-    names = facts["names"]
-    for search in facts["searches"]:
-        for parameter, value in search["suggests"].items():
-            own = facts["result"][parameter]
-            # How far a setting may be from a suggestion that is itself an estimate.
-            tolerance = {"n_clusters": 0.0, "l1_bound": 0.2 * value, "trim": 0.02 + 1e-9}
-            if own is None or abs(own - value) <= tolerance[parameter]:
-                continue
+def _on_searches(facts: dict[str, Any]) -> Pairs:
+    """Say that a search suggests otherwise, or that nobody has asked whether there are clusters."""
+    names, result, K = facts["names"], facts["result"], facts["result"]["n_clusters"]
+    suggestions = [
+        (search["name"], parameter, value)
+        for search in facts["searches"]
+        for parameter, value in search["suggests"].items()
+    ]
+    for search, parameter, value in suggestions:
+        # How far a setting may be from a suggestion that is itself an estimate.
+        tolerance = {"n_clusters": 0.0, "l1_bound": 0.2 * value, "trim": 0.02 + 1e-9}[parameter]
+        if result[parameter] is not None and abs(result[parameter] - value) > tolerance:
             yield (
                 "A search suggests otherwise",
-                f"{names[search['name']]} suggests {names.with_value(parameter, value)}, and this "
-                f"model has {number(own)}; compare the two.",
+                f"{names[search]} suggests {names.with_value(parameter, value)}, and this model "
+                f"has {number(result[parameter])}; compare the two.",
             )
-
-
-def _not_tested(facts: dict[str, Any]) -> Pairs:
-    """Say that nobody has asked whether there are clusters, unless that was said already."""
-    K, stability = facts["result"]["n_clusters"], facts["names"]["Stability"]
-    is_said = any(stability in text for _, text in facts["found"])
-    if K == 1 or is_said or any("n_clusters" in search["suggests"] for search in facts["searches"]):
-        return
-    yield (
-        "Not tested",
-        f"{K} clusters were asked for, and K-means finds as many in any data; {stability} tells "
-        "how many the data support.",
-    )
+    stability, is_tested = names["Stability"], any(s[1] == "n_clusters" for s in suggestions)
+    if K > 1 and not is_tested and not any(stability in text for _, text in facts["found"]):
+        yield (
+            "Not tested",
+            f"{K} clusters were asked for, and K-means finds as many in any data; {stability} "
+            "tells how many the data support.",
+        )

@@ -11,24 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from rskc.report import _vega as vl
 from rskc.report._facts import plain_numbers
-from rskc.report._vega import (
-    DASHES,
-    INK,
-    NUMBER,
-    PAPER,
-    SOFT,
-    Chart,
-    color_variables,
-    entry,
-    field,
-    layer,
-    line_at,
-    look,
-    mark,
-    spec,
-    tips,
-)
+from rskc.report._vega import Chart
 from rskc.selection.findings import AXES, Curve, describe
 from rskc.utils.wording import number, sentence_list
 
@@ -112,42 +97,46 @@ def curves_of(summary: Chart) -> list[Chart]:
 def _drawn(curve: Chart) -> Chart:
     """Draw lines, the dots and error bars below them, a threshold, and a ring around the choice."""
     points, lines, numbers = curve["points"], curve["lines"], range(len(curve["lines"]))
-    palette = color_variables(1 + max(line["color"] for line in lines))
+    palette = vl.color_variables(1 + max(line["color"] for line in lines))
     colors = [palette[line["color"]] for line in lines]
-    color = look("line", [*numbers], colors)
-    dash = look("line", [*numbers], [DASHES[line["dash"] % len(DASHES)] for line in lines])
+    color = vl.look("line", [*numbers], colors)
+    dash = vl.look("line", [*numbers], [vl.DASHES[line["dash"] % len(vl.DASHES)] for line in lines])
     x, title = _axis(curve["by"], points["x"]), {"title": curve["name"], "scale": {"zero": False}}
-    place, data = {"x": x, "y": field("y", **title)}, {"curve": points, "dots": curve["dots"]}
+    place, data = {"x": x, "y": vl.field("y", **title)}, {"curve": points, "dots": curve["dots"]}
     key = [
-        entry("dash" if line["dash"] else "line", color, line["label"])
+        vl.entry("dash" if line["dash"] else "line", color, line["label"])
         for line, color in zip(lines, colors, strict=True)
     ]
 
     layers = []
     # A layer without data has no domain, of which Vega warns.
     if curve["dots"]["x"]:
-        dot = mark("point", clip=False, filled=True, size=14, opacity=0.35)
-        layers.append(layer("dots", dot, {**place, "color": color}))
+        dot = vl.mark("point", clip=False, filled=True, size=14, opacity=0.35)
+        layers.append(vl.layer("dots", dot, {**place, "color": color}))
     if any(low is not None for low in points["low"]):
-        ends = {"x": x, "y": field("low", **title), "y2": {"field": "high"}, "color": color}
-        layers.append(layer("curve", mark("rule", strokeWidth=1.5), ends, "isValid(datum.low)"))
+        ends = {"x": x, "y": vl.field("low", **title), "y2": {"field": "high"}, "color": color}
+        layers.append(
+            vl.layer("curve", vl.mark("rule", strokeWidth=1.5), ends, "isValid(datum.low)")
+        )
     above = {"above": curve["above"]} if curve["above"] else {}
-    known = tips(label="line", x=AXES[curve["by"]], y=curve["name"], **above)
-    line = mark("line", point={"filled": True, "size": 45, "opacity": 1})
+    known = vl.tips(label="line", x=AXES[curve["by"]], y=curve["name"], **above)
+    line = vl.mark("line", point={"filled": True, "size": 45, "opacity": 1})
     looks = {"color": color, "strokeDash": dash, "tooltip": known}
-    layers.append(layer("curve", line, place | looks))
+    layers.append(vl.layer("curve", line, place | looks))
     if curve["threshold"]:
         label, height = curve["threshold"]
-        layers.append(line_at("y", height, SOFT, strokeDash=DASHES[1]))
-        key.append(entry("dash", SOFT, label))
+        layers.append(vl.line_at("y", height, vl.SOFT, strokeDash=vl.DASHES[1]))
+        key.append(vl.entry("dash", vl.SOFT, label))
     if curve["chosen"] is not None:
-        ring = mark("point", clip=False, filled=False, size=260, opacity=1, tooltip=None)
+        ring = vl.mark("point", clip=False, filled=False, size=260, opacity=1, tooltip=None)
         # On a lighter ring, so that it shows on any color.
-        for stroke, width in ((PAPER, 5), (INK, 2)):
-            layers.append(layer("chosen", ring | {"stroke": stroke, "strokeWidth": width}, place))
-        key.append(entry("ring", INK, "chosen"))
+        for stroke, width in ((vl.PAPER, 5), (vl.INK, 2)):
+            layers.append(
+                vl.layer("chosen", ring | {"stroke": stroke, "strokeWidth": width}, place)
+            )
+        key.append(vl.entry("ring", vl.INK, "chosen"))
         data["chosen"] = {name: [points[name][curve["chosen"]]] for name in ("x", "y")}
-    return {"key": key, "spec": spec(280, layers), "data": data}
+    return {"key": key, "spec": vl.spec(280, layers), "data": data}
 
 
 def _axis(by: str, x: list[float]) -> Chart:
@@ -158,6 +147,6 @@ def _axis(by: str, x: list[float]) -> Chart:
         axis = {"values": sorted(set(x)), "format": "d", "grid": False}
         scale["domain"] = [min(x) - 0.3, max(x) + 0.3]
     elif by == "l1_bound":
-        axis |= {"format": NUMBER, "labelOverlap": "greedy"}
+        axis |= {"format": vl.NUMBER, "labelOverlap": "greedy"}
         scale |= {"type": "log", "padding": 12}
-    return field("x", title=AXES[by], axis=axis, scale=scale)
+    return vl.field("x", title=AXES[by], axis=axis, scale=scale)

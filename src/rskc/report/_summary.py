@@ -17,6 +17,7 @@ from rskc.metrics import classification_error_rate, sensitivity
 from rskc.model.fitted import units_of
 from rskc.model.summary import bounds_cells, count_features, words_on_cells
 from rskc.pictures import models as pictures
+from rskc.preprocessing.preparer import Unit
 from rskc.report._charts import charts_of
 from rskc.report._clusters import cards_of, clusters_of, markers_of
 from rskc.report._facts import (
@@ -98,6 +99,7 @@ def summarize(
         "title": "Robust and sparse K-means" if title is None else cleaned(title, 200),
         **_numbers(facts, known),
         "in_units": bool(units),
+        "in_logarithms": any(Unit(*unit).log for unit in units.values()),
         "truth": None if labels is None else _truth(facts, labels),
     }
     effects = effects_of(facts.model, facts.X)

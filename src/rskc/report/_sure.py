@@ -106,6 +106,10 @@ def _on_single_cluster(search: Stability) -> str:
     asked = f"{search.level:g} or less is required{' once' if len(figures) > 1 else ''}"
     if (shown.p_value <= search.level).any():
         answer = "These are not: simulated data without clusters split into less compact parts"
+        if getattr(search, "n_slices_", None):
+            answer = (
+                "These are more compact than parts of a round cloud, and yet slices of a gradient"
+            )
     else:
         answer = "These may be: simulated data without clusters split into parts as compact"
     return (

@@ -168,8 +168,13 @@ def _templates() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "percent": percent}
+    environment.filters |= {"number": number, "percent": percent, "signed": _signed}
     return environment
+
+
+def _signed(value: float) -> str:
+    """Write a number with its sign, and 0.0 without one."""
+    return f"{value:+.1f}" if abs(value) >= 0.05 else "0.0"
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -228,7 +228,7 @@ def _split_error(sample: Sample, reference: Reference, estimator: Any, seed: int
     kind, number, K = key
     rng = rng_of(seed, kind, number)
     if kind == REFERENCE:
-        sample = sample.replaced(reference.draw(rng).astype(sample.X.dtype, copy=False))
+        sample = replace(sample, X=reference.draw(rng).astype(sample.X.dtype, copy=False))
     n = sample.shape[0]
     test, learning = map(sample.take, np.split(rng.permutation(n), [n // 3]))
     models = [configured(estimator, seed_of(seed, *key, i), n_clusters=K) for i in (0, 1)]

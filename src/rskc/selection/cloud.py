@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -117,7 +118,7 @@ def _cluster_index(
             cloud = stepped_reference(sample.X, columns, SPREADS[kind], sample.masses)
         else:
             cloud = CLOUDS[kind](sample.X, sample.masses)
-        sample = sample.replaced(cloud.draw(rng_of(seed, *key)))
+        sample = replace(sample, X=cloud.draw(rng_of(seed, *key)))
     try:
         model = configured(estimator, seed_of(seed, *key), n_clusters=K)
         labels = fit_quietly(with_few_starts(model), sample).labels_

@@ -140,7 +140,12 @@ def describe(search: Any) -> Finding:
 def _clest(search: Clest, frame: Any) -> Finding:
     K = search.n_clusters_
     most = most_below(search.rule, search.level, search.n_references)
-    limit = _limit_of_references(most, search.n_references)
+    references = count(search.n_references, "reference set")
+    limit = f"no more than {most:,} of the {references} have a smaller error"
+    if most == 0:
+        limit = f"none of the {references} has a smaller error"
+    elif most < 0:
+        limit = "a share below 0 of the reference sets has a smaller error, which none can"
     if search.rule == "paper":
         choice = f"A number passes if {limit}. Of those, the one whose error is farthest below"
         choice += " that of the reference sets is chosen."
@@ -151,7 +156,6 @@ def _clest(search: Clest, frame: Any) -> Finding:
             "whose agreement is nearly that of the best: less than half of what one cluster too "
             f"many would cost, and {NEARLY_AS_GOOD:g} at most."
         )
-    references = count(search.n_references, "reference set")
     reason = "no number of them is predicted well enough"
     for n_below in frame.n_below[frame.chosen]:
         reason = f"predicted better than {search.n_references - n_below:,} of {references}"
@@ -186,15 +190,6 @@ def _clest(search: Clest, frame: Any) -> Finding:
         ),
         curve=curve,
     )
-
-
-def _limit_of_references(most: int, n_references: int) -> str:
-    """Say how many reference sets may have a smaller error."""
-    if most < 0:
-        return "a share below 0 of the reference sets has a smaller error, which none can"
-    if most == 0:
-        return f"none of the {count(n_references, 'reference set')} has a smaller error"
-    return f"no more than {most:,} of the {n_references:,} reference sets have a smaller error"
 
 
 def _gap(search: GapL1, frame: Any) -> Finding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
@@ -128,7 +128,7 @@ class GapL1(Search):
             path.solve(check_bounds(self.l1_bounds, n_units))
         else:
             n_spaced = max(2, round(SPACED_SHARE * self.l1_bounds))
-            path.solve(spaced_bounds(n_spaced, n_units), self.l1_bounds - n_spaced)
+            path.solve(spaced_bounds(n_spaced, n_units), more=self.l1_bounds - n_spaced)
             for _ in range(self.l1_bounds - n_spaced):
                 path.close_in()
         self.table_ = path.table()
@@ -165,33 +165,28 @@ class _GapPath:
         self.numbers = range(n + 1)
         self.results: dict[float, list[Result]] = {}  # for each bound, the result of each set
 
-    def solve(self, bounds: np.ndarray, more: int = 0) -> None:
-        """Solve all sets along the bounds; ``more`` bounds will follow."""
-        self._run("L1 bounds", [(number,) for number in self.numbers], bounds, [], more)
+    def solve(self, bounds: np.ndarray, near: Sequence[list[Result]] = (), more: int = 0) -> None:
+        """Solve all sets along the bounds; ``more`` bounds will follow.
+
+        Or for one bound, from the results ``near`` it.
+        """
+        name = "L1 bounds"
+        keys: list[Key] = [(number,) for number in self.numbers]
+        if near:
+            name = "L1 bounds between"
+            keys = [(len(self.results), number) for number in self.numbers]
+        work = partial(_solve_set, self.sets, self.model, bounds, near)
+        results = self.runner.run(name, work, keys, more * len(keys))
+        for i, bound in enumerate(bounds):
+            self.results[float(bound)] = [{k: v[i] for k, v in r.items()} for r in results]
 
     def close_in(self) -> None:
         """Solve for one more bound, in the gap between two others where the choice is open."""
         bounds = np.array(sorted(self.results))
         place = _widest_in_question(bounds, self.table())
-        if place is None:
-            return
-        low, high = bounds[place : place + 2]
-        keys: list[Key] = [(len(bounds), number) for number in self.numbers]
-        near = [self.results[low], self.results[high]]
-        self._run("L1 bounds between", keys, np.array([np.sqrt(low * high)]), near)
-
-    def _run(
-        self,
-        name: str,
-        keys: list[Key],
-        bounds: np.ndarray,
-        near: list[list[Result]],
-        more: int = 0,
-    ) -> None:
-        work = partial(_solve_set, self.sets, self.model, bounds, near)
-        results = self.runner.run(name, work, keys, more * len(keys))
-        for i, bound in enumerate(bounds):
-            self.results[float(bound)] = [{k: v[i] for k, v in r.items()} for r in results]
+        if place is not None:
+            low, high = bounds[place : place + 2]
+            self.solve(np.array([np.sqrt(low * high)]), [self.results[low], self.results[high]])
 
     def table(self) -> Any:
         """Return a frame with one row per bound."""
@@ -252,14 +247,14 @@ class _Sets:
             # As many cases as the data have: fewer fit more closely, and seem to have clusters.
             more = permuted(clean.X, rng, self.groups, clean.weights)[:lacking]
             drawn = vstack([drawn, more], "csr") if issparse(more) else np.vstack([drawn, more])
-        permutation = self.data.replaced(drawn)
+        permutation = replace(self.data, X=drawn)
         if (3 * drawn.data.nbytes if issparse(drawn) else drawn.nbytes) <= KEPT_BYTES:
             self.kept[number] = permutation
         return permutation
 
 
 def _solve_set(
-    sets: _Sets, model: Any, bounds: np.ndarray, near: list[list[Result]], key: Key
+    sets: _Sets, model: Any, bounds: np.ndarray, near: Sequence[list[Result]], key: Key
 ) -> Result:
     """Solve one of the sets for the bounds; ``near`` has results for the neighbors of one bound."""
     number = key[-1]

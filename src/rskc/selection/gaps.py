@@ -73,10 +73,12 @@ def density_between(
     weights : ndarray of shape (n,), optional
         What cases count.
     """
-    K, placed = distances.shape[2], ~np.isnan(distances).all(axis=(0, 2))
+    K, judged = distances.shape[2], np.isfinite(distances).all(axis=2)
+    placed = judged.any(axis=0)
     if K < 2 or not placed.any():
         return np.nan
-    distances = distances[:, placed]
+    # A case that shares no observed cell with a center has no place.
+    distances = np.where(judged[:, :, None], distances, np.nan)[:, placed]
     labels = np.nanmedian(distances, axis=0).argmin(axis=1)
     counts = np.ones(len(labels)) if weights is None else weights[placed]
     middle, sides = 0.0, 0.0

@@ -20,6 +20,8 @@ from rskc.selection.subsample import Sample
 # A feature counts as selected by a half if its test passes at this level. Many tests are made, but
 # of noise hardly any feature is selected by most of the halves.
 SELECTION_LEVEL = 0.07
+# Larger samples overlap, so that more is required of them than of halves.
+MIN_LARGER_STABILITY = 0.9
 
 
 class HalfSamples(NamedTuple):
@@ -86,9 +88,19 @@ class Fits:
         """That of the least stable cluster in larger samples, NaN where these are not needed."""
         return np.nan if self.larger is None else self.larger.stability
 
+    @property
+    def is_stable_in_larger(self) -> bool:
+        """Whether all clusters are stable in larger samples."""
+        return self.larger_stability >= MIN_LARGER_STABILITY
+
     @cached_property
     def density_between(self) -> float:
-        """The density midway between neighbors, as a share of that on both sides."""
+        """The density midway between neighbors, as a share of that on both sides.
+
+        By the samples in which the clusters are stable.
+        """
+        if self.larger is not None and self.is_stable_in_larger:
+            return self.larger.density_between
         distances, gaps = self.of_halves("distances"), self.of_halves("gaps")
         for i, half in enumerate(self.of_halves("labels")):
             order = np.argsort(best_match(self.full["labels"], half, self.n_clusters, self.weights))

@@ -8,21 +8,18 @@ any order, and whether it was stopped in between or not.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from tqdm import tqdm
 
 from rskc.engines.threads import one_blas_thread
-from rskc.selection.callbacks import Announcer
 from rskc.selection.checkpoint import Checkpoint, Result
+from rskc.selection.progress import Progress
 from rskc.utils.worker import deaf_to_interrupts, end_with
 
 # Tasks run in processes: a small fit spends half its time in Python, and two threads take longer
@@ -44,29 +41,17 @@ class Runner:
         Where finished tasks are kept, if anywhere.
     n_jobs : int or None
         How many tasks run at a time, as joblib counts.
-    progress : bool or callable
-        True: a bar on a terminal, and nothing elsewhere. A callable gets the number of finished
-        tasks and the number of all.
+    progress : Progress
+        What is told of the tasks.
     n_cells : int
         How large the table is that each task reads.
-    announcer : Announcer or None
-        Who tells the callbacks of scikit-learn.
     """
 
-    def __init__(
-        self,
-        store: Checkpoint,
-        n_jobs: int | None,
-        progress: Any,
-        n_cells: int = 0,
-        announcer: Announcer | None = None,
-    ):
+    def __init__(self, store: Checkpoint, n_jobs: int | None, progress: Progress, n_cells: int = 0):
         self.seed = int(store.identity["seed"])
         self._store, self._finished = store, store.results()
         self._n_jobs, self._progress = n_jobs, progress
         self._here = HERE if n_cells <= HERE_CELLS else 0.0
-        self._bar: _Bar | None = None
-        self._announcer = announcer
         self.later = 0  # tasks of another part of the search, for the progress
 
     def run(self, name: str, work: Work, keys: Sequence[Key], more: int = 0) -> list[Result]:
@@ -76,28 +61,13 @@ class Runner:
         """
         names = [f"{name} {' '.join(map(str, key))}" for key in keys]
         todo = [i for i, task in enumerate(names) if task not in self._finished]
-        if self._bar is None:
-            self._bar = _Bar(self._progress, name)
-        self._bar.expect(len(keys) + more + self.later)
-        if self._announcer is not None:
-            self._announcer.begin(name, len(keys))
-        self._advance(len(keys) - len(todo))
+        self._progress.begin(name, len(keys), more + self.later)
+        self._progress.advance(len(keys) - len(todo))
         for i, result in self._results(work, [(i, keys[i]) for i in todo]):
             self._finished[names[i]] = result
             self._store.add(names[i], result)
-            self._advance(1)
+            self._progress.advance(1)
         return [self._finished[task] for task in names]
-
-    def _advance(self, n: int) -> None:
-        assert self._bar is not None
-        self._bar.advance(n)
-        if self._announcer is not None:
-            self._announcer.finished(n)
-
-    def close(self) -> None:
-        """Take the bar away."""
-        if self._bar is not None:
-            self._bar.close()
 
     def _results(self, work: Work, tasks: list[tuple[int, Key]]) -> Iterator[tuple[int, Result]]:
         """Yield results as they come, with the number of their task."""
@@ -122,31 +92,6 @@ def _closed_quietly(results: Iterator) -> Iterator:
     finally:
         with _quiet_in_main_thread():
             results.close()  # type: ignore[attr-defined]
-
-
-class _Bar:
-    """Progress on a terminal, by a callable, or not at all."""
-
-    def __init__(self, progress: Any, name: str):
-        self.done, self.total = 0, 0
-        self.report = progress if callable(progress) else None
-        terminal = sys.stderr is not None and sys.stderr.isatty()
-        hidden = not (progress is True and terminal)
-        # Half a second's work needs no bar.
-        self.bar = tqdm(desc=name, total=0, disable=hidden, delay=0.5, dynamic_ncols=True)
-
-    def expect(self, n: int) -> None:
-        """Let there be n more tasks at least; never fewer than were expected before."""
-        self.total = self.bar.total = max(self.total, self.done + n)
-
-    def advance(self, n: int) -> None:
-        self.done += n
-        self.bar.update(n)
-        if self.report is not None:
-            self.report(self.done, self.total)
-
-    def close(self) -> None:
-        self.bar.close()
 
 
 def rng_of(seed: int, *key: int) -> np.random.Generator:

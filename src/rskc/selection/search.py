@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from importlib.metadata import version
 from typing import Any, Self
 
@@ -37,10 +37,10 @@ from rskc.inputs.validation import (
 )
 from rskc.model.cells import extreme_columns, shows_outlying_cells, wrapped
 from rskc.model.fitting import fit, make_engine, make_starts
-from rskc.selection.callbacks import Announcer, WithCallbacks, tearing_down
 from rskc.selection.checkpoint import Checkpoint
+from rskc.selection.progress import Progress, WithCallbacks, tearing_down
 from rskc.selection.runner import Runner
-from rskc.selection.subsample import Sample, check_max_samples, draw, gather, with_length
+from rskc.selection.subsample import Sample, draw, gather, with_length
 from rskc.solver import Problem
 from rskc.solver.feature_groups import FeatureGroups, as_plain, check_groups
 from rskc.utils.wording import count
@@ -104,7 +104,9 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         self : object
         """
         check_clusterer(self.estimator)
-        most = check_max_samples(self.max_samples)
+        most = self.max_samples
+        if most is not None:
+            most = check_integer("max_samples", most, 1, remedy=" or None")
         given = self._routed(sample_weight)
         table = with_length(validated(self, X, reset=True, dtype=PRECISIONS, sample_weight=given))
         n, p = map(int, table.shape)
@@ -122,8 +124,9 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
             self._drawn = draw(n, weights, most, int(store.identity["seed"]))
             sample = Sample(gather(table, self._drawn.cases), self._drawn.weights)
             store.claim("data", _hash_of(sample))
-            n_cells, announcer = sample.shape[0] * sample.shape[1], Announcer(self, X)
-            with closing(Runner(store, jobs, self.progress, n_cells, announcer)) as runner:
+            n_cells = sample.shape[0] * sample.shape[1]
+            with closing(Progress(self.progress, self, X)) as progress:
+                runner = Runner(store, jobs, progress, n_cells)
                 self._search(self._without_extremes(sample), runner)
         self.n_samples_, self.n_samples_used_ = n, sample.shape[0]
         model = clone(self.estimator).set_params(**self._chosen())
@@ -132,7 +135,7 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         self.best_estimator_ = model
         self._refit(X, {} if given is None else {"sample_weight": given}, sample.X is table)
         del self._drawn
-        announcer.end()
+        progress.end()
         return self
 
     def predict(self, X: Any) -> Any:
@@ -208,7 +211,7 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
             by_data = is_word(asked["trim"], "auto") or is_word(asked["l1_bound"], "auto")
             if not by_data or not self._shows_outlying_cells(sample):
                 return sample
-        return sample.replaced(wrapped(to_dense(sample.X), sample.masses))
+        return replace(sample, X=wrapped(to_dense(sample.X), sample.masses))
 
     def _shows_outlying_cells(self, sample: Sample) -> bool:
         """Whether extreme cells are outlying ones, and not those of clusters that are far apart."""

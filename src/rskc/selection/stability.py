@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from rskc.model.fitted import by_column, predictor_of
 from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import compare_with_cloud
 from rskc.selection.gaps import is_a_sequence
-from rskc.selection.halves import Fits, best_match, fit_all, fit_parts
+from rskc.selection.halves import MIN_LARGER_STABILITY, Fits, best_match, fit_all, fit_parts
 from rskc.selection.runner import Key, Runner, Work
 from rskc.selection.search import Search, check_clusters, with_clusters
 from rskc.selection.subsample import Sample
@@ -35,10 +35,9 @@ FIRST_SPLITS, STABILITY_MARGIN = 2, 0.1
 MIN_NEAR_STABILITY, MAX_PAIR_P_VALUE = 0.6, 0.2
 # A half has a few cases only of clusters no larger than this. Where it does not find one of these
 # again, samples of all quarters but one are clustered: three times four of them, the first four of
-# which show whether the others are of use. They overlap, so that more is required of them, also of
-# the p-value of any two neighbors.
-SMALL_CLUSTER, QUARTER_SPLITS = 16, 3
-MIN_QUARTER_STABILITY, MAX_SMALL_PAIR_P_VALUE = 0.9, 0.3
+# which show whether the others are of use. Neighbors count as separated up to this p-value; one
+# cluster too many still has a pair of .7 or more.
+SMALL_CLUSTER, QUARTER_SPLITS, MAX_SMALL_PAIR_P_VALUE = 16, 3, 0.3
 # Two large neighbors with a larger p-value than this are halves of a single cluster: of one that is
 # long, or of few features, the same halves are found again.
 MAX_LARGE_PAIR_P_VALUE = 0.5
@@ -285,7 +284,7 @@ class Stability(Search):
                 larger.append(fit.larger)
         for splits in (range(1), range(1, QUARTER_SPLITS)):
             _add_splits(larger, splits, "Three quarters", work, runner)
-            least = MIN_QUARTER_STABILITY - STABILITY_MARGIN
+            least = MIN_LARGER_STABILITY - STABILITY_MARGIN
             larger = [fit for fit in larger if fit.stability >= least]
 
     def _more(self, fits: dict[int, Fits], n: int) -> list[int]:
@@ -294,11 +293,7 @@ class Stability(Search):
             return []
         last = max(fits)
         stable = max(
-            (
-                K
-                for K in fits
-                if fits[K].stability >= self.threshold or self._is_stable_in_quarters(fits[K])
-            ),
+            (K for K in fits if fits[K].stability >= self.threshold or fits[K].is_stable_in_larger),
             default=1,
         )
         agreement = {K: np.median(fits[K].agreements) for K in fits}
@@ -316,7 +311,7 @@ class Stability(Search):
         candidates = [
             K
             for K in sorted(fits, reverse=True)
-            if fits[K].stability >= self.near_threshold or self._is_stable_in_quarters(fits[K])
+            if fits[K].stability >= self.near_threshold or fits[K].is_stable_in_larger
         ]
         likely: list[int] = []  # of which the largest is chosen if one of them passes the level
         slices: list[int] = []
@@ -350,7 +345,7 @@ class Stability(Search):
                 "features_enough": [float(fit.full["n_enough"]) for fit in all_fits],
                 "p_value": [fit.cloud.p_value for fit in all_fits],
                 "pair_p_value": [fit.cloud.pair for fit in all_fits],
-                "density_between": [self._density(fit) for fit in all_fits],
+                "density_between": [fit.density_between for fit in all_fits],
                 "stable": [self._is_stable(fit) for fit in all_fits],
             }
         )
@@ -362,18 +357,8 @@ class Stability(Search):
 
     def _has_gaps(self, sample: Sample, fit: Fits) -> bool:
         """Whether there are gaps between neighbors, and clear ones if the cases are a sequence."""
-        most = MAX_DENSITY
-        if is_a_sequence(*self._cells(sample, fit)):
-            most = MAX_DENSITY_OF_SEQUENCES
-        return not self._density(fit) > most
-
-    def _density(self, fit: Fits) -> float:
-        """Return the density between neighbors, by the samples in which they are stable."""
-        larger = fit.larger if self._is_stable_in_quarters(fit) else None
-        return (larger or fit).density_between
-
-    def _is_stable_in_quarters(self, fit: Fits) -> bool:
-        return fit.larger_stability >= MIN_QUARTER_STABILITY
+        is_sequence = is_a_sequence(*self._cells(sample, fit))
+        return not fit.density_between > (MAX_DENSITY_OF_SEQUENCES if is_sequence else MAX_DENSITY)
 
     def _is_stable(self, fit: Fits) -> bool:
         """Whether clusters are stable, and no two large neighbors are halves of one cluster.
@@ -385,7 +370,7 @@ class Stability(Search):
             return True
         if fit.stability >= self.near_threshold and fit.cloud.pair <= MAX_PAIR_P_VALUE:
             return True
-        return self._is_stable_in_quarters(fit) and fit.cloud.pair <= MAX_SMALL_PAIR_P_VALUE
+        return fit.is_stable_in_larger and fit.cloud.pair <= MAX_SMALL_PAIR_P_VALUE
 
     def _compare(self, sample: Sample, fit: Fits, runner: Runner) -> None:
         """Compare the clusters, and each with its nearest one, with parts of a single one."""
@@ -394,7 +379,7 @@ class Stability(Search):
         plain = {"l1_bound": None, "n_features": None, "feature_groups": None, "trim": 0.0}
         model = self._for_tasks(runner.seed, **plain)
         columns = np.arange(len(weights)) if self._groups is None else self._groups.columns
-        regular = sample.take(~fit.full["outliers"]).replaced(cells)
+        regular = replace(sample.take(~fit.full["outliers"]), X=cells)
         fit.cloud = compare_with_cloud(
             regular, labels, fit.n_clusters, model, self.n_references, runner, columns[weights > 0]
         )
@@ -461,7 +446,7 @@ class Stability(Search):
             )
             if fits[K].stability < self.threshold:
                 text += f", less than {least}"
-                if self._is_stable_in_quarters(fits[K]):
+                if fits[K].is_stable_in_larger:
                     text += ", where small clusters have few cases, and one of "
                     text += f"{fits[K].larger_stability:.2f} over samples of three quarters"
                 else:

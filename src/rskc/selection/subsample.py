@@ -18,7 +18,7 @@ from sklearn.utils import check_array
 
 from rskc.inputs.arrays import is_dask, to_numpy
 from rskc.inputs.case_weights import masses_of
-from rskc.inputs.validation import PRECISIONS, check_integer
+from rskc.inputs.validation import PRECISIONS
 from rskc.selection.runner import rng_of
 
 # Keys of tasks are small numbers; the draw of the cases has one that no task has.
@@ -47,10 +47,6 @@ class Sample:
         """Return some of the cases, by number or as a mask, with their weights."""
         return Sample(self.X[cases], None if self.weights is None else self.weights[cases])
 
-    def replaced(self, X: Any) -> Sample:
-        """Return other cases, as many, that count as these."""
-        return Sample(X, self.weights)
-
 
 @dataclass(frozen=True)
 class Drawn:
@@ -64,13 +60,6 @@ class Drawn:
     def numbers(self) -> np.ndarray:
         """The numbers of the cases."""
         return np.arange(self.n) if self.cases is None else self.cases
-
-
-def check_max_samples(max_samples: Any) -> int | None:
-    """Return the most cases to work on, None for all."""
-    if max_samples is None:
-        return None
-    return check_integer("max_samples", max_samples, 1, remedy=" or None")
 
 
 def with_length(table: Any) -> Any:
@@ -119,24 +108,20 @@ def gather(table: Any, cases: np.ndarray | None) -> Any:
     """Return cases of a table in memory, None for all; an array or matrix is then itself."""
     if cases is None:
         drawn = table if issparse(table) else to_numpy(table)
+    elif isinstance(table, np.ndarray) or issparse(table):
+        drawn = table[cases]
+    elif is_dask(table):
+        drawn = _rows_of_blocks(table, cases)
     else:
-        drawn = _rows(table, cases)
+        from array_api_compat import array_namespace, device
+
+        xp = array_namespace(table)
+        drawn = to_numpy(xp.take(table, xp.asarray(cases, device=device(table)), axis=0))
     if drawn is table or issparse(table):
         return drawn
     return check_array(
         drawn, dtype=PRECISIONS, order="C", ensure_all_finite="allow-nan", input_name="X"
     )
-
-
-def _rows(table: Any, cases: np.ndarray) -> Any:
-    if isinstance(table, np.ndarray) or issparse(table):
-        return table[cases]
-    if is_dask(table):
-        return _rows_of_blocks(table, cases)
-    from array_api_compat import array_namespace, device
-
-    xp = array_namespace(table)
-    return to_numpy(xp.take(table, xp.asarray(cases, device=device(table)), axis=0))
 
 
 def _rows_of_blocks(table: Any, cases: np.ndarray) -> np.ndarray:

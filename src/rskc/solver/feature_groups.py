@@ -9,7 +9,7 @@ groups of noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
@@ -65,8 +65,8 @@ class FeatureGroups:
 
     def weights_of(self, weights: np.ndarray) -> np.ndarray:
         """Return the weights (groups,) of the groups for those of the features."""
-        own = np.divide(weights, self.parts, out=np.zeros(len(weights)), where=self.parts > 0)
-        return np.maximum.reduceat(own[self._order], self._starts)
+        wholes = np.divide(weights, self.parts, out=np.zeros(len(weights)), where=self.parts > 0)
+        return np.maximum.reduceat(wholes[self._order], self._starts)
 
     def observed(self, features: np.ndarray) -> FeatureGroups:
         """Return the groups where only some features (p,), a mask, have an observed cell.
@@ -143,18 +143,19 @@ def _is_missing(name: Any) -> bool:
 
 def _of_mapping(given: Mapping, names: np.ndarray | None, p: int) -> list[str | None]:
     groups: list[str | None] = [None] * p
-    place = _places(names, p)
+    place: dict[Any, int] = {j: j for j in range(p)}  # features are given by number or name
+    place |= {} if names is None else {name: j for j, name in enumerate(names)}
     for name, features in given.items():
         members = _as_list(features)
         if not members:
             raise _refusal(f"gives no features to {str(name)!r:.60}; leave that group out.")
-        unknown = [feature for feature in members if place(feature) is None]
+        unknown = [feature for feature in members if feature not in place]
         if unknown:
             which = f"names {quoted(unknown)} in {str(name)!r:.60}"
             if names is None:
                 raise _refusal(f"{which}; X has no names: give numbers, 0 to {p - 1}.")
             raise _refusal(f"{which}, which X does not have.")
-        for j in map(place, members):
+        for j in (place[feature] for feature in members):
             if groups[j] not in (None, str(name)):
                 raise _refusal(
                     f"has feature {_feature(j, names)!r:.60} in two groups, {groups[j]!r:.60} and "
@@ -162,18 +163,6 @@ def _of_mapping(given: Mapping, names: np.ndarray | None, p: int) -> list[str | 
                 )
             groups[j] = str(name)
     return groups
-
-
-def _places(names: np.ndarray | None, p: int) -> Callable[[Any], Any]:
-    """Return what finds the number of a feature by its name or number; None for none."""
-    known = {} if names is None else {name: j for j, name in enumerate(names)}
-
-    def place(feature: Any) -> int | None:
-        if isinstance(feature, int):
-            return feature if 0 <= feature < p else None
-        return known.get(feature)
-
-    return place
 
 
 def as_plain(given: Any) -> Any:

@@ -150,14 +150,15 @@ def split(
     cluster is cut at its center. The case itself would be no center where columns are many, since
     all other cases are farther from it than from their means.
     """
-    known = np.nan_to_num(centers)
-    off = known[:, None, :, :] - cases[:, :, None, :]
-    own = np.einsum("rckj,rj,rckj->rck", off, np.broadcast_to(weights, known[:, 0].shape), off)
-    own, runs = own.argmin(axis=2), np.arange(len(cases))[:, None]
-    steps = SPLIT_STEP * (cases - known[runs, own])
+    filled = np.nan_to_num(centers)
+    off = filled[:, None, :, :] - cases[:, :, None, :]
+    weights = np.broadcast_to(weights, filled[:, 0].shape)
+    distances = np.einsum("rckj,rj,rckj->rck", off, weights, off)
+    nearest, runs = distances.argmin(axis=2), np.arange(len(cases))[:, None]
+    steps = SPLIT_STEP * (cases - filled[runs, nearest])
     moved = centers.copy()
-    np.subtract.at(moved, (runs, own), steps)
-    return moved, centers[runs, own] + steps
+    np.subtract.at(moved, (runs, nearest), steps)
+    return moved, centers[runs, nearest] + steps
 
 
 def merged(sums: Sums, K: int, weights: np.ndarray) -> Sums:
@@ -181,8 +182,8 @@ def merged(sums: Sums, K: int, weights: np.ndarray) -> Sums:
         gone[runs, other] = True
         joined = kind(totals[runs, one][:, None], counts[runs, one][:, None])
         means[runs, one] = np.nan_to_num(joined.means()[:, 0])
-        own = means[runs, one][:, None]
-        row = _merging_costs(own, joined.counts, means, counts, weights)[:, 0]
+        joined_means = means[runs, one][:, None]
+        row = _merging_costs(joined_means, joined.counts, means, counts, weights)[:, 0]
         row[gone] = np.inf
         row[runs, one] = np.inf
         costs[runs, other], costs[runs, :, other] = np.inf, np.inf

@@ -42,14 +42,18 @@ def atomic_write(path: str | os.PathLike, mode: str = "wb") -> Iterator[IO[Any]]
     OSError
         With ``path`` as its file name, if it cannot be written.
     """
-    check_path(path)
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{os.fspath(path)!r} cannot be the name of a file: it holds half of a character."
+        ) from None
     target = Path(os.path.realpath(path))
     try:
-        if target.exists() and not target.is_file() and not target.is_dir():
-            with _opened(target, mode) as file:
-                yield file
-            return
-        with _replacing(target, mode) as file:
+        if target.is_dir():
+            raise IsADirectoryError(21, "Is a directory", str(target))
+        is_device = target.exists() and not target.is_file()
+        with _opened(target, mode) if is_device else _replacing(target, mode) as file:
             yield file
     except OSError as error:
         # The name of the temporary file would mean nothing to the reader.
@@ -58,8 +62,6 @@ def atomic_write(path: str | os.PathLike, mode: str = "wb") -> Iterator[IO[Any]]
 
 @contextmanager
 def _replacing(target: Path, mode: str) -> Iterator[IO[Any]]:
-    if target.is_dir():
-        raise IsADirectoryError(21, "Is a directory", str(target))
     remove_leftovers(target.parent)
     handle, temporary = tempfile.mkstemp(prefix=PREFIX, suffix=SUFFIX, dir=target.parent)
     try:
@@ -67,23 +69,28 @@ def _replacing(target: Path, mode: str) -> Iterator[IO[Any]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, _permissions(target))
+        permissions = 0o666 & ~umask()
+        with suppress(FileNotFoundError):  # those of the file that is replaced
+            permissions = target.stat().st_mode & 0o777
+        os.chmod(temporary, permissions)
         os.replace(temporary, target)
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    _sync(target.parent)
+    with suppress(OSError):  # let the new name survive a power cut, where folders can be synced
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
-def check_path(path: str | os.PathLike) -> None:
-    """Refuse a path that no file can have."""
-    try:
-        os.fsencode(path)
-    except UnicodeEncodeError:
-        raise ValueError(
-            f"{os.fspath(path)!r} cannot be the name of a file: it holds half of a character."
-        ) from None
+def umask() -> int:
+    """Return the permissions that new files do not get."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def remove_leftovers(folder: Path) -> None:
@@ -94,16 +101,9 @@ def remove_leftovers(folder: Path) -> None:
     for name in names:
         if name.startswith(PREFIX) and name.endswith(SUFFIX):
             with suppress(OSError):  # another process was faster, or it is another user's
-                found = (folder / name).lstat()
+                path, found = folder / name, (folder / name).lstat()
                 if time.time() - found.st_mtime > LEFT_BEHIND:
-                    _remove(folder / name, found)
-
-
-def _remove(path: Path, found: os.stat_result) -> None:
-    if stat.S_ISDIR(found.st_mode):
-        shutil.rmtree(path)
-    else:
-        path.unlink()
+                    (shutil.rmtree if stat.S_ISDIR(found.st_mode) else os.unlink)(path)
 
 
 def _opened(target: int | Path, mode: str) -> IO[Any]:
@@ -111,22 +111,3 @@ def _opened(target: int | Path, mode: str) -> IO[Any]:
         return open(target, mode)
     # Half of a character, as in names of files that are no UTF-8, becomes an escape.
     return open(target, mode, encoding="utf-8", errors="backslashreplace", newline="")
-
-
-def _permissions(target: Path) -> int:
-    """Return those of the file that is replaced, or those that any new file gets."""
-    with suppress(FileNotFoundError):
-        return target.stat().st_mode & 0o777
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return 0o666 & ~mask
-
-
-def _sync(folder: Path) -> None:
-    """Let the new name survive a power cut, on systems where folders can be synced."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -75,11 +75,6 @@ class Engine(CellPasses, CaseData):
 
     # ---- The data
 
-    @property
-    def weighted(self) -> bool:
-        """Whether cases have masses."""
-        return self.masses is not None
-
     def rounded(self, mass: float) -> float:
         """Return a mass in whole cases, rounded down, where masses are whole."""
         return int(mass) if self.masses is None or self.arrays.copies else float(mass)
@@ -247,8 +242,8 @@ class Engine(CellPasses, CaseData):
 
     def _columns_table(self, weights: np.ndarray, dtype: Any) -> Table:
         columns = self._columns(weights)
-        own, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
-        return self._table_of(self._cells(columns, dtype), own, place, dtype)
+        weights, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
+        return self._table_of(self._cells(columns, dtype), weights, place, dtype)
 
     def _columns(self, weights: np.ndarray) -> np.ndarray:
         """Return the active columns; all where a subset would save little of a large copy."""

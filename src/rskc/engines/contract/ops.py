@@ -152,10 +152,10 @@ class ArrayOps:
             return NO_CUTS
         run, slot = np.nonzero(groups.cut >= 0)
         case, left = groups.cut[run, slot], groups.left[run, slot]
-        found = self.values_at(groups.array, run, case).astype(np.int64)
-        own = found >= 0
+        labels = self.values_at(groups.array, run, case).astype(np.int64)
+        member = labels >= 0
         gone = self.masses_at(case) - left
-        return Cuts(run[own], case[own], found[own], gone[own])
+        return Cuts(run[member], case[member], labels[member], gone[member])
 
     def kept_masses(self, groups: Any) -> Any:
         """Return the masses (runs, n) that cases in a group have left; None where all count 1."""
@@ -195,8 +195,8 @@ class ArrayOps:
         xp, numbers, marks = self.xp, self._numbers_of(groups.shape[1]), None
         sums = self._of_groups(labels_of(groups), K, numbers)
         if masks is not None:
-            own = xp.where(labels_of(masks), xp.flip(numbers), xp.zeros_like(numbers))
-            marks = self.to_numpy(xp.sum(own, axis=1))
+            marked = xp.where(labels_of(masks), xp.flip(numbers), xp.zeros_like(numbers))
+            marks = self.to_numpy(xp.sum(marked, axis=1))
         keys = sums_to_keys(sums, marks)
         if self.masses is None:
             return keys
@@ -288,8 +288,8 @@ class ArrayOps:
 
     def within(self, groups: Any, costs: Any) -> Any:
         """Sum the costs (runs,) of kept cases, times their masses."""
-        own = costs if self.masses is None else self.kept_masses(groups) * costs
-        kept = self.xp.where(labels_of(groups) < 0, self.xp.zeros_like(own), own)
+        costs = costs if self.masses is None else self.kept_masses(groups) * costs
+        kept = self.xp.where(labels_of(groups) < 0, self.xp.zeros_like(costs), costs)
         return self.xp.sum(kept, axis=1, dtype=self.xp.float64)
 
     def middle(self, values: Any) -> float:

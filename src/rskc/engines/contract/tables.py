@@ -126,7 +126,7 @@ class Table(CaseData):
 
     # ---- What a table knows of each case
 
-    def of_runs(self, index: np.ndarray) -> Any:
+    def of_runs(self, index: np.ndarray | slice) -> Any:
         """Return the table for some of the runs only (each may have its own weights)."""
         if len(self.weights) == 1:
             return self
@@ -147,7 +147,8 @@ class Table(CaseData):
     def norms(self) -> Any:
         """Return the weighted squared norm of each case, (1 or runs, n)."""
         if self._norms is None:
-            self._norms = self._row_sums(self._of_values(self.weights))
+            marks = [np.zeros_like(self.weights)] * self.missing
+            self._norms = self._row_sums(np.hstack([self.weights, *marks]))
         return self._norms
 
     @property
@@ -160,7 +161,3 @@ class Table(CaseData):
             total = self.arrays.asarray(total)
             self._scale = missing_factors(observed, total, self.arrays.xp)
         return self._scale
-
-    def _of_values(self, weights: np.ndarray) -> np.ndarray:
-        """Return weights of values, and of marks, where there are any, 0."""
-        return np.hstack([weights, np.zeros_like(weights)]) if self.missing else weights

@@ -34,7 +34,7 @@ def passes_info() -> dict:
     """Return which passes are in use, and how many threads they may have."""
     return {
         "compiled": PASSES is not passes_numpy,
-        "openmp": PASSES.has_openmp(),
+        "openmp": PASSES.HAS_OPENMP,
         "max_threads": PASSES.max_threads(),
     }
 

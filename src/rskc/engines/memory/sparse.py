@@ -66,8 +66,8 @@ class SparseTable(MemoryTable):
     def _move(self, max_rounds, labels, totals, counts, moves):
         masses = np.ones(self.n_cases) if self.masses is None else self.masses
         for r, norms in enumerate(np.broadcast_to(self.norms(), labels.shape)):
-            own = self.weights[r % len(self.weights)]
-            run = SparseRun(self.stored, norms, own, masses, labels[r], totals[r], counts[r])
+            weights = self.weights[r % len(self.weights)]
+            run = SparseRun(self.stored, norms, weights, masses, labels[r], totals[r], counts[r])
             moves[r] = run.all_rounds(max_rounds)
 
     def cases(self, index):
@@ -120,8 +120,8 @@ class SparseEngine(MemoryEngine):
 
     def stand_for_more(self, share):
         super().stand_for_more(share)
-        own = int(DENSE_SHARE * bytes_of(self.X))
-        self.dense_bytes = max(int(DENSE_BYTES * share), own)
+        share_of_matrix = int(DENSE_SHARE * bytes_of(self.X))
+        self.dense_bytes = max(int(DENSE_BYTES * share), share_of_matrix)
 
     def rows(self, cases):
         return self.X[cases].toarray()

@@ -120,8 +120,8 @@ class SparseCells:
         most, data = (limits / self.factor).astype(Z.dtype), Z.data.copy()
         step = CHUNK_BYTES // Z.dtype.itemsize  # what is cut off is the only array of its length
         for first in range(0, len(data), step):
-            own = most[Z.indices[first : first + step]]
-            np.clip(data[first : first + step], -own, own, out=data[first : first + step])
+            bounds = most[Z.indices[first : first + step]]
+            np.clip(data[first : first + step], -bounds, bounds, out=data[first : first + step])
         return SparseCells(_with_data(Z, data), self.factor, self.offset, self.n_threads)
 
     def chunks(self, bytes_per_row: int) -> list[slice]:
@@ -190,8 +190,8 @@ class SparseCells:
             run, case = np.nonzero(before[:, rows] != after[:, rows])
             moved += np.bincount(run, minlength=runs)
             groups = np.concatenate([before[:, rows][run, case], after[:, rows][run, case]])
-            own = np.ones(len(run)) if masses is None else masses[rows][case]
-            signs, member = np.concatenate([-own, own]), groups >= 0
+            case_masses = np.ones(len(run)) if masses is None else masses[rows][case]
+            signs, member = np.concatenate([-case_masses, case_masses]), groups >= 0
             if not member.any():
                 continue
             Z = self.chunk(rows)
@@ -213,18 +213,18 @@ class SparseCells:
         weighted = weights[:, None, :] * shifted
         constants = np.einsum("rkj,rkj->rk", weighted, shifted)
         factors = np.ascontiguousarray((2 * self.factor * weighted).reshape(-1, q).T)
-        squares, each = weights.T * self.factor**2, np.arange(runs)[:, None]
+        squares, run_numbers = weights.T * self.factor**2, np.arange(runs)[:, None]
 
         def measure(rows: slice, Z: csr_array) -> None:
-            own, case = labels[:, rows], np.arange(Z.shape[0])
-            sizes = (_with_data(Z, Z.data**2) @ squares).T + constants[each, own]
-            found = sizes - (Z @ factors)[case, each * K + own]
+            own_labels, case = labels[:, rows], np.arange(Z.shape[0])
+            sizes = (_with_data(Z, Z.data**2) @ squares).T + constants[run_numbers, own_labels]
+            distances = sizes - (Z @ factors)[case, run_numbers * K + own_labels]
             # Not "<": infinity less infinity is doubtful too.
-            for run, some in enumerate(~(found * CANCELLED > sizes)):
+            for run, some in enumerate(~(distances * CANCELLED > sizes)):
                 cases = np.flatnonzero(some & (sizes[run] != 0))
-                arguments = centers[run], own[run], weights[run % len(weights)]
-                found[run, cases] = self._term_by_term(rows.start + cases, cases, *arguments)
-            out[:, rows] = found
+                arguments = centers[run], own_labels[run], weights[run % len(weights)]
+                distances[run, cases] = self._term_by_term(rows.start + cases, cases, *arguments)
+            out[:, rows] = distances
 
         self.each_chunk(measure, runs * K + 2 * runs)
         return out

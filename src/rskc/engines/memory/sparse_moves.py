@@ -43,11 +43,12 @@ class SparseRun(Run):
     def movable(self):
         kept = np.flatnonzero(self.groups >= 0)
         kept = kept[~self.alone(kept)]
-        own, each, n, mass = self.groups[kept], np.arange(len(kept)), self.counts, self.mass[kept]
+        groups, mass, n = self.groups[kept], self.mass[kept], self.counts
+        rows = np.arange(len(kept))
         distances = self._to_all(kept) * mass[:, None]
-        gain = distances[each, own] * n[own] / (n[own] - mass)
+        gain = distances[rows, groups] * n[groups] / (n[groups] - mass)
         loss = np.where(n > 0, distances * n / (n + mass[:, None]), 0)
-        loss[each, own] = np.inf
+        loss[rows, groups] = np.inf
         return kept[loss.min(axis=1) < gain + self.slack * mass * self.norms[kept]]
 
     def changes(self, cases, clusters, step):

@@ -80,8 +80,6 @@ class MemoryTable(InMemory, Table):
     missing, the columns are those of values, and then of marks.
     """
 
-    _has_blind: bool | None = None  # not known
-
     def __init__(
         self,
         blocks,
@@ -109,30 +107,11 @@ class MemoryTable(InMemory, Table):
     def assign(self, centers):
         shape = len(centers), self.n_cases
         labels, costs = np.empty(shape, np.int32), np.empty(shape, self.dtype)
-        scale = self.scale if self.missing else None
-        self.passes.assign(
-            self.blocks,
-            self.passes.BLOCK,
-            self.weights,
-            np.ascontiguousarray(centers, np.float64),
-            self.norms(),
-            scale,
-            self._threads(len(centers) * centers.shape[1] * self.width),
-            labels,
-            costs,
-        )
+        threads = self._threads(len(centers) * centers.shape[1] * self.width)
+        centers = np.ascontiguousarray(centers, np.float64)
+        facts = self.weights, centers, *self._known_of_cases(), threads
+        self.passes.assign(self.blocks, self.passes.BLOCK, *facts, labels, costs)
         return Assignment(labels, costs)
-
-    def of_runs(self, index):
-        part = super().of_runs(index)
-        if part is not self:
-            part._has_blind = None
-        return part
-
-    def exclude(self, groups):
-        if self.missing and self._has_blind is None:
-            self._has_blind = not self.scale.all()
-        return super().exclude(groups) if self._has_blind else groups
 
     def trim(self, assignment, m):
         groups, within = self._trim(assignment.labels, assignment.costs, m)
@@ -147,38 +126,33 @@ class MemoryTable(InMemory, Table):
         one_run = self.n_cases * self.width * K
         if not hasattr(self.passes, "descend") or (runs < FEW_RUNS and one_run > LONG_RUN):
             return super().descend(centers, m, max_iter, tol)
-        self._know_cases()
+        self._known_of_cases()
         step = int(np.clip(PART_WORK // one_run, max(1, TILE // K), MOST_TOGETHER))
 
         def some(rows: slice) -> tuple:
-            return self.of_runs(rows)._descend(centers[rows], m, max_iter, tol)
+            part, n_runs, n = self.of_runs(rows), rows.stop - rows.start, self.n_cases
+            results = (
+                np.empty((n_runs, n), np.int32),
+                np.empty((n_runs, n), np.int32),
+                np.empty(n_runs),
+                np.empty(n_runs, np.uint8),
+                np.empty((n_runs, 1), np.int64),
+                np.empty((n_runs, 1)),
+            )
+            cells = self.blocks, self.passes.BLOCK, self.rows, self.row_block
+            facts = part.weights, *part._known_of_cases(), self.masses, m, max_iter, tol
+            starts = np.ascontiguousarray(centers[rows], np.float64)
+            self.passes.descend(*cells, *facts, starts, *results)
+            return results
 
         parts = share(some, runs, step, self.n_threads, USUAL_ROUNDS * runs * one_run)
         groups, labels, within, converged, *slots = map(np.concatenate, zip(*parts, strict=True))
         kept = groups if self.masses is None else PartlyTrimmed(groups, *slots)
         return Partitions(kept, labels, within, converged.astype(bool), self.arrays)
 
-    def _know_cases(self):
-        """Make what is known of each case, before runs are shared among threads."""
-        self.norms()
-        return self.scale if self.missing else None
-
-    def _descend(self, centers, m, max_iter, tol):
-        """Run trimmed Lloyd in this thread; return the results of the pass."""
-        runs, n = len(centers), self.n_cases
-        results = (
-            np.empty((runs, n), np.int32),
-            np.empty((runs, n), np.int32),
-            np.empty(runs),
-            np.empty(runs, np.uint8),
-            np.empty((runs, 1), np.int64),
-            np.empty((runs, 1)),
-        )
-        cells = self.blocks, self.passes.BLOCK, self.rows, self.row_block
-        facts = self.weights, self.norms(), self._know_cases(), self.masses
-        centers = np.ascontiguousarray(centers, np.float64)
-        self.passes.descend(*cells, *facts, m, max_iter, tol, centers, *results)
-        return results
+    def _known_of_cases(self):
+        """Return norms, and scale where cells are missing: made before threads share runs."""
+        return self.norms(), self.scale if self.missing else None
 
     def single_moves(self, groups, K, max_rounds=100):
         # With missing cells moves lower the sum over observed ones and exchanges the one scaled up:
@@ -186,8 +160,7 @@ class MemoryTable(InMemory, Table):
         sums, cuts = self.sums(groups, K), self.arrays.cuts(groups)
         labels = labels_of(groups).copy()
         labels[cuts.run, cuts.case] = STAYS  # a case that is trimmed in part
-        if self.missing:
-            self._know_cases()
+        self._known_of_cases()
 
         def some(rows: slice) -> tuple:
             parts = (part[rows].copy() for part in (labels, sums.totals, sums.counts))
@@ -204,13 +177,10 @@ class MemoryTable(InMemory, Table):
             after.drop_rounding()
         return Moved(with_labels(groups, moved), after, moves)
 
-    def _move(self, max_rounds, labels, totals, counts, moves):
-        scale, threads = self.scale if self.missing else None, 1
-        cells = self.rows, self.row_block, self.weights, scale, self.masses
-        self.passes.single_moves(*cells, max_rounds, threads, labels, totals, counts, moves)
-
-    def cases(self, index):
-        return self._gather(index, self.n_columns)
+    def _move(self, max_rounds, *results):
+        """Move cases in this thread; groups, totals, counts and moves change in place."""
+        cells = self.rows, self.row_block, self.weights, self._known_of_cases()[1], self.masses
+        self.passes.single_moves(*cells, max_rounds, 1, *results)
 
     def _row_sums(self, weights, dtype=None):
         out = np.empty((len(weights), self.n_cases), dtype or self.dtype)
@@ -218,14 +188,13 @@ class MemoryTable(InMemory, Table):
         self.passes.row_norms(self.blocks, self.passes.BLOCK, weights, threads, out)
         return out
 
-    def _gather(self, index, columns):
-        """Return the first columns of some cases."""
+    def cases(self, index):
         if self.row_block == 1:
-            return self.rows.reshape(self.n_cases, self.width)[index, :columns]
+            return self.rows.reshape(self.n_cases, self.width)[index, : self.n_columns]
         first = index - index % self.row_block
         stride = np.minimum(self.row_block, self.n_cases - first)
         start = first * self.width + index - first
-        return self.rows[start[..., None] + stride[..., None] * np.arange(columns)]
+        return self.rows[start[..., None] + stride[..., None] * np.arange(self.n_columns)]
 
 
 def table_of_coordinates(

@@ -1,7 +1,7 @@
 // Elements, numbers in words, colors, tips and files.
 /** @import { Data } from "./data.js" */
 
-const FORMULA = /^[=+\-@\t\r]/; // what a spreadsheet would compute
+const FORMULA = /^[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]/; // what a spreadsheet would compute
 const SVG = "http://www.w3.org/2000/svg";
 
 /**

@@ -97,7 +97,7 @@ function statusOf(store) {
   const { words } = data;
   const figures = [
     `silhouette ${words.silhouette[s]?.toFixed(2) ?? "–"}`,
-    words.agreement[s] === null ? "" : `half-samples agree by ${words.agreement[s].toFixed(2)}`,
+    words.agreement[s] === null ? "" : `agreement of half-samples ${words.agreement[s].toFixed(2)}`,
     `smallest cluster ${counted(Math.min(...words.sizes[s]), "case")}`,
     counted(words.n_outliers[s], "outlier"),
   ];

@@ -1,4 +1,4 @@
-"""``rskc explore``: every choice of clusters, features and trimming on one page."""
+"""Pages: ``rskc explore``, of many settings, and ``rskc report``, of a saved result."""
 
 from __future__ import annotations
 
@@ -14,15 +14,26 @@ from rskc.cli._console import Console, bold
 from rskc.cli._options import (
     Basics,
     ExploredSettings,
+    ModelPath,
     Page,
     Preparing,
     Reading,
+    Rereading,
     Searching,
+    TableFile,
     out_option,
 )
-from rskc.cli._output import check_no_file, open_model, stem_of
+from rskc.cli._output import (
+    check_no_file,
+    check_report,
+    open_model,
+    preparer_of,
+    stem_of,
+    write_page,
+)
 from rskc.cli._repeat import fit_command, run_of
-from rskc.cli._tables import Data, read
+from rskc.cli._results import Result
+from rskc.cli._tables import Data, read, reread
 from rskc.cli._work import run_search
 from rskc.utils.wording import cleaned, count
 
@@ -124,3 +135,32 @@ def write_explorer(path: Path, search: Any, data: Data, title: str | None) -> No
         units=data.units,
         numbered_like=labels,
     ).save(path)
+
+
+@command("report", "rskc report iris-rskc iris.csv --out iris.html --title Iris")
+def report(
+    model: ModelPath, table: TableFile, rereading: Rereading, page: Page, console: Console
+) -> None:
+    """Make the HTML page of a saved result and its table again."""
+    check_report(True)
+    saved = open_model(model)
+    out = page.out
+    if out is None:
+        out = (model if model.is_dir() else model.parent) / "report.html"
+    check_no_file(out, page.force, table)
+    extra = saved.extra
+    data = reread(table, rereading.arguments(extra.get("reading", {})), preparer_of(saved), console)
+    doubts = []
+    if extra.get("sha256") not in (None, data.table.sha256):
+        doubts = [
+            f"{table.name!r} is not, byte by byte, the file of the fit ({extra.get('file')!r}); "
+            "the page is right only if the numbers are the same."
+        ]
+    typed = list(extra.get("command", []))
+    with console.busy("Writing the page"):
+        kept = extra.get("searches")
+        result = Result(data, saved.model, [], doubts, 0.0, typed, kept=kept)
+        write_page(out, result, page.title or extra.get("title"))
+    console.note(*doubts)
+    console.print(f"The page is in {out}: open it in a browser", soft_wrap=True)
+    console.print_json({"file": str(out), "warnings": doubts})
