@@ -111,7 +111,7 @@ def test_every_table_of_the_benchmarks_has_a_command_that_is_there():
     for before in parts[:-1]:
         (_, command, names) = before.rpartition("make bench ARGS=")
         assert command
-        module, _, _ = names.split()[0].partition(".")
+        module, _, _ = names.split()[0].strip('"').partition(".")
         assert (FOLDER.parent / "benchmarks" / f"{module}.py").exists()
 
 

@@ -67,13 +67,6 @@ def test_weights_in_blocks_are_those_of_the_table(people):
     assert_array_equal(pd.read_csv(out / "labels.csv")["cluster"], expected.labels_)
 
 
-def test_a_weight_column_that_is_none_is_named(people):
-    result, _ = run_fit(people[0], "people.csv", "--weight-column", "peple")
-    assert result.exit_code == 1
-    text = " ".join(result.output.split())
-    assert "there is no column 'peple', given as --weight-column" in text
-
-
 SEARCHES = {
     "fit": ["--out", "o", "--no-report"],
     "select-k": ["--clusters", "2,3", "--splits", "2", "--references", "3"],

@@ -14,7 +14,6 @@ import pytest
 
 from commands import labels, refused, run
 from rskc.cli import _console, _terminal
-from rskc.files import read_model
 from rskc.utils.wording import number, percent
 
 rng = np.random.default_rng(0)
@@ -403,20 +402,6 @@ def test_standardizing_is_not_advised_twice(put):
     told, _, explorer = run(*FIT, "--no-report", *how).stdout.partition("All other settings")
     assert "--standardize columns" not in told
     assert "--standardize columns" in explorer  # which is made in the same way
-
-
-def test_the_python_on_the_page_runs_as_it_stands(put):
-    put(frame(label=GROUP))
-    run(*FIT, "--standardize", "columns", "--quiet")
-    html = Path("t-rskc/report.html").read_text("utf-8")
-    code = re.search("(?s)repeats the run.><code>(.*?)</code>", html)[1]
-    for sign, character in (("&#34;", '"'), ("&#39;", "'"), ("&gt;", ">")):
-        code = code.replace(sign, character)
-    names = {}
-    exec(code, names)
-    assert list(names["model"].labels_) == list(labels("t-rskc").cluster)
-    assert names["model"].get_params() == read_model("t-rskc/model.rskc").model.get_params()
-    assert Path("report.html").exists()
 
 
 def test_a_title_above_the_names_and_other_lines_are_named(put):

@@ -34,8 +34,9 @@ from rskc.displays import (
     style,
 )
 from rskc.metrics import revised_silhouette
+from rskc.model.fitted import JudgedCases
 from rskc.pictures import models, palette
-from rskc.pictures.models import AssignedCases, Plane, cube_ticks, strongest
+from rskc.pictures.models import Plane, cube_ticks, strongest
 from rskc.selection import Stability
 from skips import Optional
 
@@ -791,7 +792,7 @@ def test_what_is_farther_than_it_looks_by_hand():
     labels = np.array([0, 0, 0, 1, 1, 0, 0])
     outliers = np.array([False, False, True, False, False, True, False])
     centers = np.array([[0.0, 0], [10, 0]])
-    cases = AssignedCases(labels, np.zeros(7), outliers, np.arange(7))
+    cases = JudgedCases(labels, np.zeros(7), np.zeros(7), outliers)
     plane = Plane(np.array(places, float), centers, ("", ""), 0)
     # Of cluster 0, case 6 is the farthest that is no outlier, and nearer to the other center; both
     # outliers are no farther off than it.

@@ -271,7 +271,8 @@ def test_of_no_clusters_nothing_is_marked():
     words, _ = opened(page)
     assert page.search.choice_.n_clusters == 1
     assert words["marked"] is None
-    assert "one cluster" in words["automatic"]
+    assert words["automatic"] == "The automatic choice is one cluster, that is, no clusters."
+    assert words["reason"] == page.search.choice_.reason
     assert words["agreement"] == [None] * 8
 
 

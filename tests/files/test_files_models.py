@@ -88,7 +88,7 @@ ACCEPTED = {
     "outlier_cutoff": [None, 3, 0, 2.5, np.float32(3), np.int8(3), Fraction(5, 2), 1e308],
     "init": ["auto", "random", X[:3], X[:3].tolist(), X[:3].astype(int), CENTERS, [*X[:3]]],
     "n_init": ["auto", 3, np.int16(3), Count.THREE],
-    "max_iter": [100, np.int32(100)],
+    "max_iter": [100, np.int32(100), 2**31],
     "tol": [1e-4, 0, np.float32(1e-4), Fraction(1, 100)],
     "n_threads": [None, 1, np.int64(1)],
     "device": [None],

@@ -686,7 +686,7 @@ def test_a_rival_of_the_sample_is_named_by_its_cases():
     ("n", "p", "sampled"), [(32_768, 2000, False), (170_000, 50, True), (160_000, 50, False)]
 )
 def test_only_tables_with_very_many_cells_are_sampled(n, p, sampled):
-    engine = SimpleNamespace(n_cases=n, n_features=p, weighted=False)
+    engine = SimpleNamespace(n_cases=n, n_features=p, masses=None)
     found = search_cases(engine, 3, np.random.RandomState(0))
     assert (found is not None) == sampled
     if sampled:

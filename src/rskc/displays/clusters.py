@@ -9,6 +9,7 @@ import numpy as np
 
 from rskc.displays import style
 from rskc.inputs.validation import check_choice
+from rskc.model.fitted import JudgedCases, judge_cases
 from rskc.pictures import models as pictures
 from rskc.pictures.palette import INK, cluster_colors, cluster_markers, darker
 from rskc.utils.wording import count
@@ -96,16 +97,16 @@ class ClusterDisplay:
         """
         check_choice("kind", kind, ("auto", "features", "pca"))
         model, X = pictures.check_fitted(model, X)
-        cases = pictures.assign(model, X)
+        cases = judge_cases(model, X)
         n, weights = len(cases.labels), pictures.weights_of_fit(model, cases.labels)
         if stability is not None and np.shape(stability) != (n,):
             raise ValueError(
                 f"stability has shape {np.shape(stability)} and X {n} cases; give a number for "
                 "each, NaN where none is known."
             )
-        seen = np.isfinite(cases.distances)
+        seen = np.isfinite(cases.weighted)
         pictures.check_seen(seen)
-        cases = pictures.AssignedCases(*(part[seen] for part in cases))
+        cases = JudgedCases(*(part[seen] for part in cases))
         X = pictures.table_of(model, X)[seen]
         plane = pictures.plane_of(model, X, cases, kind)
         x_name, y_name = style.plain_names(plane.axis_names, 40)

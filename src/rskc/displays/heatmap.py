@@ -10,7 +10,7 @@ import numpy as np
 from rskc.displays import style
 from rskc.inputs.arrays import to_dense
 from rskc.inputs.validation import check_integer
-from rskc.model.fitted import number_names, number_weights
+from rskc.model.fitted import judge_cases, number_names, number_weights
 from rskc.pictures import models as pictures
 from rskc.pictures.palette import GRAY, INK
 from rskc.utils.wording import count
@@ -101,7 +101,7 @@ class HeatmapDisplay:
         """
         check_integer("n_top", n_top, 1)
         model, X = pictures.check_fitted(model, X)
-        cases = pictures.assign(model, X)
+        cases = judge_cases(model, X)
         weights = number_weights(model)
         support = pictures.strongest(weights)
         features = support[:n_top]
@@ -109,9 +109,9 @@ class HeatmapDisplay:
         display = cls(
             pictures.standardize_cells(values, cases.outliers) if standardize else values,
             cases.labels,
-            cases.distances,
+            cases.weighted,
             cases.outliers,
-            names=cases.names,
+            names=pictures.case_names(X, len(cases.labels)),
             feature_names=number_names(model)[features],
             n_features=(len(support), len(weights)),
             standardized=standardize,

@@ -146,9 +146,12 @@ def _trim_masses(cost, masses, m, groups, cut, left):
         if whole < len(order) and rest > slack:
             cut[0] = order[whole]
             left[0] = masses[cut[0]] - rest
-    whole = groups >= 0
-    kept = masses[whole] @ cost[whole].astype(np.float64)
-    return kept if cut[0] < 0 else kept - (masses[cut[0]] - left[0]) * cost[cut[0]]
+    member = groups >= 0
+    kept = masses[member] @ cost[member].astype(np.float64)
+    if cut[0] >= 0:
+        with np.errstate(invalid="ignore"):  # of a case without observed cells the cost is infinite
+            kept -= (masses[cut[0]] - left[0]) * cost[cut[0]]
+    return kept
 
 
 def shift_sums(

@@ -237,9 +237,9 @@ def _words(search: Exploration, scene: Scene) -> dict[str, Any]:
 
 def _automatic(search: Exploration, scene: Scene) -> str:
     """Say what the automatic choice took, and how near the marked setting comes to it."""
-    K, reason, fit = search.choice_
+    K, _, fit = search.choice_
     if fit is None:
-        return f"The automatic choice is one cluster, that is, no clusters. {reason}"
+        return "The automatic choice is one cluster, that is, no clusters."
     n_features, share = search.n_active(fit["weights"]), float(fit["share"])
     text = (
         f"The automatic choice has {count(K, 'cluster')} and {count(n_features, 'feature')}, and "

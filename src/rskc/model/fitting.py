@@ -62,6 +62,7 @@ from rskc.utils.wording import count
 
 # Restarts from a function with n_init="auto".
 CALLED_STARTS = 10
+MOST_ITERATIONS = 2**31 - 1  # that a compiled pass can count
 # Optional attributes that validated data have set before the others are.
 OF_VALIDATION = {"encoder_", "feature_names_in_", "_sklearn_output_config"}
 
@@ -167,7 +168,7 @@ def make_problem(model: Any, engine: Engine) -> Problem:
         n_trim=n_trim,
         l1_bound=l1_bound,
         n_features=n_features,
-        max_iter=check_integer("max_iter", model.max_iter, 1),
+        max_iter=min(check_integer("max_iter", model.max_iter, 1), MOST_ITERATIONS),
         tol=check_real("tol", model.tol, 0),
         feature_groups=groups and groups.observed(engine.equal_weights()[0] > 0),
     )

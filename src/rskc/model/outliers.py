@@ -426,7 +426,10 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> Clum
     sampled = np.bincount(places.labels, minlength=len(places.centers))
     counts = (solution.kept_sizes / np.maximum(sampled, 1))[places.labels]
     evenly_spaced = np.linspace(0, len(copies) - 1, min(len(copies), MOST_SUSPECTS))
-    points = _filled(places.cells(copies[evenly_spaced.astype(np.int64)]))
+    points = places.cells(copies[evenly_spaced.astype(np.int64)])
+    missing = np.isnan(points)
+    if missing.any():  # a median stands for a missing cell, 0 where all are missing
+        points = np.where(missing, np.nan_to_num(column_medians(points)), points)
     gaps = _gaps(points)
     for part in PARTS:
         size = max(FEWEST, len(points) // part)
@@ -494,14 +497,6 @@ def _has_outlying_cells(
     gaps = np.abs(centers - middle).min(axis=0)
     between = centers.max(axis=0) - centers.min(axis=0)
     return gaps > np.maximum(OUTLYING_DEVIATIONS * deviations, between)
-
-
-def _filled(points: np.ndarray) -> np.ndarray:
-    """Return points with the medians of columns in the place of missing cells; 0 if all are."""
-    missing = np.isnan(points)
-    if not missing.any():
-        return points
-    return np.where(missing, np.nan_to_num(column_medians(points)), points)
 
 
 def _gaps(points: np.ndarray) -> np.ndarray:

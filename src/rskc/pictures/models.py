@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from rskc.inputs.arrays import to_dense, to_numpy_pair
 from rskc.inputs.validation import validated
 from rskc.model.fitted import (
+    JudgedCases,
     cell_limits,
-    judge_cases,
     number_names,
     number_weights,
     unequal_weights,
@@ -32,21 +32,6 @@ FLAGS = ("none", "weighted", "unweighted", "both")  # which distance makes a cas
 
 
 # Cases and names
-
-
-class AssignedCases(NamedTuple):
-    """The cases of a table as a model sees them: those of its fit, or new ones."""
-
-    labels: np.ndarray
-    distances: np.ndarray  # weighted and squared, to the nearest center; inf: nothing observed
-    outliers: np.ndarray  # by the rule of the model
-    names: np.ndarray
-
-
-def assign(model: Any, X: Any) -> AssignedCases:
-    """Assign the cases of X to their nearest centers."""
-    labels, distances, _, outliers = judge_cases(model, X)
-    return AssignedCases(labels, distances, outliers, case_names(X, len(labels)))
 
 
 def check_fitted(model: Any, X: Any = None) -> tuple[Any, Any]:
@@ -127,7 +112,7 @@ class Plane(NamedTuple):
     n_filled: int  # cases of which a cell in use is missing
     scales: tuple[float, float] = (1.0, 1.0)  # by which distances in it become those of the model
 
-    def looks_nearer(self, cases: AssignedCases, rows: np.ndarray) -> np.ndarray:
+    def looks_nearer(self, cases: JudgedCases, rows: np.ndarray) -> np.ndarray:
         """Return which of some cases are farther from a center than they look in the plane.
 
         These lie nearer to the center of another cluster than to their own, or are outliers among
@@ -151,7 +136,7 @@ class Frame(NamedTuple):
     n_beyond: int  # outliers outside of it
 
 
-def plane_of(model: Any, X: Any, cases: AssignedCases, kind: str) -> Plane:
+def plane_of(model: Any, X: Any, cases: JudgedCases, kind: str) -> Plane:
     """Place cases in two dimensions.
 
     Parameters
@@ -160,7 +145,7 @@ def plane_of(model: Any, X: Any, cases: AssignedCases, kind: str) -> Plane:
         A fitted model.
     X : ndarray or CSR matrix of shape (n_samples, n_features)
         Cases of which a feature with weight is observed.
-    cases : AssignedCases
+    cases : JudgedCases
         The same, as the model sees them.
     kind : {"auto", "features", "pca"}
         As in ``ClusterDisplay.from_estimator``.

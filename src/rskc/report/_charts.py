@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from rskc.inputs.arrays import to_dense
-from rskc.model.fitted import number_names, number_weights, units_of
+from rskc.model.fitted import JudgedCases, number_names, number_weights, units_of
 from rskc.model.outliers import Distances
 from rskc.model.summary import FlaggedCells, frame_of_cells, in_units
 from rskc.pictures import models as pictures
-from rskc.pictures.models import FLAGS, AssignedCases
+from rskc.pictures.models import FLAGS
 from rskc.report import _vega as vl
 from rskc.report._facts import CHART_WIDTH, Facts, clean_names, plain_numbers
 from rskc.report._vega import Chart
@@ -110,7 +110,8 @@ def _columns(facts: Facts, rows: np.ndarray) -> Chart:
 def _clusters(facts: Facts) -> Chart:
     """Draw the cases in two dimensions, outliers as crosses, and the numbers of the clusters."""
     K, seen = facts.K, np.flatnonzero(facts.seen)
-    cases = AssignedCases(facts.labels[seen], facts.distances[seen], facts.outliers[seen], seen)
+    parts = facts.labels, facts.distances, facts.unweighted, facts.outliers
+    cases = JudgedCases(*(part[seen] for part in parts))
     plane = pictures.plane_of(facts.model, facts.X[seen], cases, "auto")
     low, high, _ = pictures.frame_of(plane.positions, cases.labels, cases.outliers, plane.centers)
     rows = _chosen(facts, seen, MOST_POINTS)

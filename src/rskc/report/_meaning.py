@@ -50,9 +50,9 @@ def _on_clusters(summary: Mapping[str, Any]) -> str:
     if mean is None:
         return text
     if mean >= 0.5:
-        verdict = "most cases clearly belong to one group"
+        verdict = "most cases clearly belong to their group"
     elif mean >= LOW_SILHOUETTE:
-        verdict = "the groups are separated but overlap"
+        verdict = "the groups differ, but they overlap"
     else:
         verdict = "the groups overlap a lot; do not rely on this result alone"
     return (
