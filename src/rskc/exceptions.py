@@ -118,6 +118,12 @@ def warn_user(warning: Warning | str) -> None:
     warnings.warn(warning, stacklevel=level)
 
 
+def unobserved_error(n_cases: int) -> ValueError:
+    """Return the error about a table without a single cell that is observed."""
+    where = "its only case" if n_cases == 1 else f"any of its {n_cases:,} cases"
+    return ValueError(f"X has no observed cell in {where}; give it some data.")
+
+
 def not_numpy(block: Any) -> TypeError:
     """Return the error about a block of Dask's that is no NumPy array."""
     dense = ": X.map_blocks(lambda block: block.toarray(), dtype=X.dtype)"

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import html
 import importlib.util
+import io
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -28,6 +30,7 @@ import rskc
 from commands import labels, refused, run
 from rskc.cli import tour
 from rskc.cli._commands import app
+from rskc.cli._console import Console
 from rskc.cli._options import ExploredSettings
 from rskc.cli._output import results_folder
 from rskc.cli._work import checkpoint_noted
@@ -276,6 +279,7 @@ def test_one_sentence_for_each_thing_that_is_wrong(here, args, words):
 def test_wrong_usage_is_another_code(here, args):
     result = run(*args, code=2)
     assert result.stdout == ""
+    assert "Value error" not in result.stderr
     assert os.listdir() == ["table.csv"]
 
 
@@ -915,6 +919,24 @@ def test_a_long_fit_is_announced(here, monkeypatch):
     result = run("fit", "table.csv", "--clusters", "3", "--no-report")
     assert "Note: This takes " in result.stderr
     assert " of memory." in result.stderr
+
+
+def test_a_log_says_how_far_it_is_while_a_task_takes_long(monkeypatch):
+    monkeypatch.setattr("rskc.cli._console.PATIENCE", 0.0)
+    monkeypatch.setattr("rskc.cli._console.MINUTE", 0.0)
+    is_told = threading.Event()
+
+    class Log(io.StringIO):
+        def write(self, text):
+            if text.startswith("rskc: Searching: 2 of 100 after "):
+                is_told.set()
+            return super().write(text)
+
+    monkeypatch.setattr(sys, "stderr", Log())
+    with Console().busy("Searching") as update:
+        update(2, 100)
+        assert is_told.wait(60)
+    assert sys.stderr.getvalue().startswith("rskc: Searching ...\n")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="permissions and links of POSIX")

@@ -67,6 +67,15 @@ def test_weights_in_blocks_are_those_of_the_table(people):
     assert_array_equal(pd.read_csv(out / "labels.csv")["cluster"], expected.labels_)
 
 
+def test_a_weight_column_of_text_is_refused_with_its_own_remedy(people):
+    folder, frame = people
+    frame.assign(town="north").to_csv(folder / "towns.csv", index=False)
+    result, _ = run_fit(folder, "towns.csv", "--weight-column", "town")
+    assert result.exit_code == 1
+    words = "in line 2); --weight-column must name a column of numbers, what each case counts"
+    assert words in " ".join(result.output.split())
+
+
 SEARCHES = {
     "fit": ["--out", "o", "--no-report"],
     "select-k": ["--clusters", "2,3", "--splits", "2", "--references", "3"],

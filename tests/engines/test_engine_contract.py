@@ -531,8 +531,9 @@ def test_unobserved_cases_are_left_out_and_put_back(kind):
 
 @each_kind
 def test_data_that_are_unobserved_all_over_are_refused(kind):
-    with pytest.raises(ValueError, match="no observed cell in any of its 6 cases"):
-        kind.engine(np.full((6, 2), np.nan), drop_unobserved=True)
+    for n, where in ((6, "any of its 6 cases"), (1, "its only case")):
+        with pytest.raises(ValueError, match=f"no observed cell in {where};"):
+            kind.engine(np.full((n, 2), np.nan), drop_unobserved=True)
 
 
 @each_kind

@@ -199,6 +199,19 @@ def test_what_is_refused(columns, asked, words):
         RobustSparseKMeans(2, **asked).fit(pd.DataFrame(columns).assign(x=np.arange(8.0)))
 
 
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (np.arange(6.0), "Expected 2D array, got 1D array"),
+        (np.ones((6, 2), complex), "Complex data not supported"),
+        (pd.DataFrame({"c": np.ones(6, complex)}), "Column 'c' of X holds complex numbers"),
+    ],
+)
+def test_the_encoder_checks_shape_and_kind(X, words):
+    with pytest.raises(ValueError, match=words):
+        CategoryEncoder().fit(X)
+
+
 @pytest.mark.parametrize("n_blocks", [1, 3])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_fit_is_the_same_in_blocks(frame, n_blocks, weighted):

@@ -399,6 +399,14 @@ def test_outcomes_repeated_ids_and_spelling_are_said(put):
     assert list(labels("t-rskc").case[:3]) == ["P0", "P0", "P1"]
 
 
+@pytest.mark.parametrize("first", ["P", ""])
+def test_ids_of_which_one_repeats_are_left_out_with_a_hint(put, first):
+    ids = [f"{first}{1000 + 7 * i}" for i in range(N)]
+    put(frame(customer_id=[ids[1], *ids[1:]]))
+    told = flat(run("fit", "t.csv", "-k", "2", "--no-report").stderr)
+    assert "; to name the cases by it, add --id-column customer_id" in told
+
+
 def test_copies_of_cases_are_said(put):
     made = frame()
     put(pd.concat([made, made[:3]]))

@@ -27,6 +27,14 @@ _began: ContextVar[float] = ContextVar("began", default=STARTED)
 class Commands(TyperGroup):
     """Commands that remember what was typed, so that a result can show how to repeat it."""
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; a wrong value is told without the prefix that pydantic gives it."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, and remember."""
         if _typed.get():  # another command in the same process

@@ -17,7 +17,8 @@ import typer
 from rskc.cli._options import NAMES, RESULTS, flag
 from rskc.exceptions import ColumnWarning, Phrased
 
-PATIENCE = 1.0  # seconds after which a log says what is under way; short work goes without
+# Seconds after which a log says what is under way, and then how far it is; short work goes without.
+PATIENCE, MINUTE = 1.0, 60.0
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Console:
         """Show that something is under way, and how far it is, if what is yielded is told so.
 
         ``seconds`` is the time that it is likely to take, if that is known. On a terminal there is
-        a bar, in a log a line for each quarter.
+        a bar, in a log a line for each quarter and each minute.
         """
         if self.silent:
             yield lambda done, total: None
@@ -100,27 +101,37 @@ class Console:
 
 @contextmanager
 def _logged(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Write a line once the work has taken a while, and one for each quarter of it then."""
-    stream, start, is_slow, quarters = sys.stderr, time.monotonic(), threading.Event(), [0]
+    """Write a line once the work has taken a while; then one for each quarter and each minute."""
+    stream, start, ended, is_slow = sys.stderr, time.monotonic(), threading.Event(), False
+    quarter, share = 0, ""
 
-    def begin() -> None:
-        is_slow.set()
+    def tell_time() -> None:
+        passed = f"{share}after {time.monotonic() - start:.0f} s"
+        print(f"rskc: {what}: {passed}", file=stream, flush=True)
+
+    def watch() -> None:
+        nonlocal is_slow
+        if ended.wait(PATIENCE):
+            return
+        is_slow = True
         print(f"rskc: {what} ...", file=stream, flush=True)
+        while not ended.wait(MINUTE):
+            tell_time()
 
     def update(done: int, total: int) -> None:
-        quarter = 4 * done // total if total else 0
-        if is_slow.is_set() and quarters[0] < quarter < 4:
-            share, passed = f"{done:,} of {total:,}", time.monotonic() - start
-            print(f"rskc: {what}: {share} after {passed:.0f} s", file=stream, flush=True)
-        quarters[0] = quarter
+        nonlocal quarter, share
+        before, quarter = quarter, 4 * done // total if total else 0
+        share = f"{done:,} of {total:,} "
+        if is_slow and before < quarter < 4:
+            tell_time()
 
-    timer = threading.Timer(PATIENCE, begin)
-    timer.daemon = True
-    timer.start()
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
     try:
         yield update
     finally:
-        timer.cancel()
+        ended.set()
+        watcher.join()
 
 
 def _rich(stream: Any) -> Any:

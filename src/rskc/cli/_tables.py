@@ -238,6 +238,8 @@ def _on_column(column: Any) -> str:
     if column.role == "names":
         numbered = not column.is_text and column.why == "counts the cases"
         done = f"became {'their names' if numbered else 'the names of the cases'}"
+    elif column.is_id:
+        use = f"; to name the cases by it, add --id-column {option}" + use
     return f"Column {name} {column.why} and {done}{use}"
 
 
@@ -279,6 +281,9 @@ def _on_columns_left_out(table: Any) -> Iterator[str]:
         parts = [f"Left out, since {hold} no numbers: {which}"]
         if "dates" in dropped.values():
             parts.append("to count dates in days, add --dates numbers")
+        names = [name for name, why in dropped.items() if why.startswith("text that names cases")]
+        if names and table.id_column is None:
+            parts.append(f"to name the cases by it, add --id-column {shlex.quote(names[0])}")
         if any(why.startswith("text with") for why in dropped.values()):
             parts.append("to cluster by text of many values, add --categorical NAME")
         yield f"{'; '.join(parts)}."

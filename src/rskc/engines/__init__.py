@@ -22,6 +22,7 @@ from rskc.engines.memory.engine import MemoryEngine, passes_info
 from rskc.engines.memory.sparse import SparseEngine
 from rskc.engines.memory.sparse_cells import has_nan, is_full
 from rskc.engines.sums import Sums
+from rskc.exceptions import unobserved_error
 
 __all__ = [
     "ArrayOps",
@@ -100,8 +101,7 @@ def engine_for(
     if not drop_unobserved or not xp.any(unobserved):
         return make(X, missing=True, masses=masses, **options)
     if xp.all(unobserved):
-        n = X.shape[0]
-        raise ValueError(f"X has no observed cell in any of its {n} cases; give it some data.")
+        raise unobserved_error(X.shape[0])
     index = xp.nonzero(~unobserved)[0]
     masses = None if masses is None else masses[to_host(index)]
     seen = xp.take(X, index, axis=0)

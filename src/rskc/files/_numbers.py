@@ -166,6 +166,8 @@ def _refusal(source: Source, kinds: dict[int, str]) -> TableError:
     names = quoted(source.names[j] for j in kinds)
     if _is_comma(source, example):
         remedy = 'if these are decimal commas, use {decimal=","} to read them'
+    elif source.names[j] == source.layout.weight_column:
+        remedy = "{weight_column} must name a column of numbers, what each case counts"
     elif len(kinds) == 1:
         remedy = "leave it out by {drop}{=}{names}, or compare the clusters with it by "
         remedy += "{label_column}{=}{names}"

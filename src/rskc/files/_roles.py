@@ -39,6 +39,7 @@ class SetAside(NamedTuple):
     why: str  # what it does, such as "counts the cases"
     role: str  # "names", "classes" or "left out"
     is_text: bool
+    is_id: bool
 
 
 class Roles(NamedTuple):
@@ -121,7 +122,7 @@ def _set_aside(source: Source, roles: Roles, j: int, found: Recognized, is_text:
         role, changes["ids"] = "names", j
     else:
         changes["dropped"] = roles.dropped | {found.name: f"it {found.why}"}
-    column = SetAside(found.name, found.why, role, is_text)
+    column = SetAside(found.name, found.why, role, is_text, found.kind == "id")
     return roles._replace(**changes, set_aside=(*roles.set_aside, column))
 
 

@@ -238,9 +238,8 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         -------
         self : CategoryEncoder
         """
-        X = X if hasattr(X, "columns") else to_numpy(X)
+        X = self._checked(X, reset=True)
         head = X._meta if is_dask(X) else X
-        validate_data(self, head, reset=True, skip_check_array=True)
         names = column_names(X)
         ordinal: list[Any] = places_of("ordinal", self.ordinal, names)
         orders: dict[int, list[str] | None] = dict.fromkeys(ordinal)
@@ -279,8 +278,7 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
             NaN in all features of a column where its cell is missing.
         """
         check_is_fitted(self, "columns_")
-        X = X if hasattr(X, "columns") else to_numpy(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        X = self._checked(X, reset=False)
         numbers, unknown = self.coded(X)
         if unknown:
             which = "; ".join(f"{quoted(new, 3, 40)} in {name!r}" for name, new in unknown.items())
@@ -289,6 +287,14 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
                 f"known ones: {which}."
             )
         return numbers
+
+    def _checked(self, X: Any, reset: bool) -> Any:
+        """Return a data frame as it is, or a checked array; keep or compare the columns."""
+        if hasattr(X, "columns"):
+            head = X._meta if is_dask(X) else X
+            validate_data(self, head, reset=reset, skip_check_array=True)
+            return X
+        return validate_data(self, to_numpy(X), reset=reset, dtype=None, ensure_all_finite=False)
 
     def coded(self, X: Any) -> tuple[np.ndarray, dict[str, list[str]]]:
         """Return a table as numbers, and the categories that are not known, by column."""

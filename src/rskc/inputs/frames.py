@@ -56,6 +56,8 @@ def _kind(dtype: str, X: Any, j: int) -> str:
         return "dates"
     if dtype.startswith(CATEGORIES):
         return CATEGORY
+    if dtype.startswith("complex"):
+        return "complex numbers"
     if not dtype.startswith(TEXT):
         return NUMBERS
     if len(X) == 0:  # the head of a Dask dataframe

@@ -226,8 +226,8 @@ def _bound(facts: dict[str, Any]) -> Pairs:
         few = result["n_enough"]
         yield (
             "Every feature differs",
-            f"All {p:,} differ between the clusters, and {few:,} are enough to separate them; for "
-            f"a short list try {names.with_value('n_features', few)}.",
+            f"All {p:,} differ between the clusters, and {count(few, 'is', 'are')} enough to "
+            f"separate them; for a short list try {names.with_value('n_features', few)}.",
         )
     elif result["n_selected"] == p and result["n_different"] is None:
         yield (

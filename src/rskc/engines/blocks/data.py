@@ -17,6 +17,7 @@ from rskc.engines.blocks.plans import Blocks, Key, Node, same, unwrapped
 from rskc.engines.blocks.schedulers import make_task
 from rskc.engines.frame import Frame, observed_frame, sample_steps
 from rskc.engines.keeping import Latest
+from rskc.exceptions import unobserved_error
 
 
 class BlockData:
@@ -112,9 +113,7 @@ class BlockData:
                 "1 is required."
             )
         if self.n_cases == 0:
-            raise ValueError(
-                f"X has no observed cell in any of its {every.sum()} cases; give it some data."
-            )
+            raise unobserved_error(int(every.sum()))
 
     def _of_used(self, node: Node) -> Node:
         """Return what a node holds of the blocks that are used; else it is to be made again."""

@@ -370,6 +370,10 @@ class BlocksEngine(Engine):
         first = np.concatenate([part.first for part in parts])[:MOST_LISTED]
         return Listed(sum(part.total for part in parts), first)
 
+    def _factors(self, weights):
+        made = Method("_factors", weights=weights)
+        return CaseArray(self.blocks, self.blocks.make_soon(made, self.node))
+
     def factored(self, groups, weights, K):
         return self.blocks.ask(Method("factored", weights=weights, K=K), self.node, groups.node)
 
