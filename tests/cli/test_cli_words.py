@@ -5,8 +5,10 @@ import json
 import re
 import subprocess
 import sys
+import threading
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -96,11 +98,14 @@ def test_a_log_has_a_line_for_each_stage_that_takes_a_while(put, monkeypatch):
     put(frame())
     assert "rskc: " not in run(*FIT, "--no-report").stderr  # over in no time
 
-    class Impatient(_console.threading.Timer):
-        def start(self):
-            self.function()
+    class AtOnce(threading.Thread):
+        start, join = threading.Thread.run, lambda self: None
 
-    monkeypatch.setattr(_console.threading, "Timer", Impatient)
+    class Ended(threading.Event):
+        def wait(self, timeout):  # not before the first line, but before the next
+            return timeout != _console.PATIENCE
+
+    monkeypatch.setattr(_console, "threading", SimpleNamespace(Thread=AtOnce, Event=Ended))
     told = run("compare", "t.csv", "-k", "2", "--trims", "0,.05,.1,.15", "--jobs", "1").stderr
     lines = told.splitlines()
     assert lines[:2] == ["rskc: Reading t.csv ...", "rskc: Comparing settings ..."]
@@ -189,6 +194,7 @@ def test_of_a_table_on_its_side_rows_are_features(put):
     assert (
         read["sentence"] == f"{N} cases were clustered by {len(frame().columns)} rows of numbers."
     )
+    assert read["n_columns"] == len(frame().columns)
 
 
 def test_the_page_says_what_was_read_and_its_numbers_are_those_of_the_files(put):

@@ -620,6 +620,13 @@ def test_warnings_name_options_where_there_are_some(kind, warning, on_the_page):
     assert advise(made, OPTIONS | {"max_iter": "--max-iter"})[0]["text"].endswith(on_the_page)
 
 
+def test_more_clusters_are_not_advised_where_a_search_found_none():
+    search = {"name": "Stability", "suggests": {"n_clusters": 1}, "n_slices": 2, "table": None}
+    warned = {"warnings": ["19 features"], "warning_kinds": ["many outlying cells"]}
+    made = facts(result__n_clusters=1, searches=[search], **warned)
+    assert "Many outlying cells" not in [item["about"] for item in advise(made)]
+
+
 def test_clusters_that_one_feature_makes_have_names_of_their_own():
     row = {"feature": "income", "level": "low", "is_share": False, "mean_of_others": 9.0}
     tops = [[row | {"mean": mean}] for mean in (-8.29, -29.1)] + [

@@ -383,7 +383,8 @@ def what_was_read(data: Data, n_cases: int, warnings: list[Any]) -> dict[str, An
         "sentence": f"{sentence}.",
         "file": table.path.name,
         "n_cases": n_cases,
-        "n_columns": len(columns),
+        # Where rows are features, their names are a column.
+        "n_columns": len(columns) - (kinds.count("names") if line == "row" else 0),
         "line": line,
         "missing": {"n_cells": int(table.n_missing), "words": missing},
         "prepared": run_of(data)["standardization"],

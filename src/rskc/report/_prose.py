@@ -140,7 +140,11 @@ def _on_trust(facts: dict[str, Any]) -> Pairs:
 
 
 def _warned(facts: dict[str, Any]) -> Pairs:
+    is_searched = any("n_clusters" in search["suggests"] for search in facts["searches"])
+    is_one_group = is_searched and facts["result"]["n_clusters"] == 1
     for message, kind in zip(facts["warnings"], facts["warning_kinds"], strict=True):
+        if kind == "many outlying cells" and is_one_group:  # of which a search wants no more
+            continue
         text = _rephrased(message, KINDS[kind][2], facts["names"]) if kind in KINDS else message
         yield kind.capitalize() or "Warning", cleaned(text, LONGEST_WARNING)
 
