@@ -152,6 +152,17 @@ def test_where_nothing_stays_an_iteration_copies_the_table_once(monkeypatch):
             assert sorted(copied) == [300, 400, 400, 400]
 
 
+def test_of_an_array_in_memory_the_blocks_that_fit_stay_on_the_device(monkeypatch):
+    monkeypatch.setattr("rskc.engines.blocks.devices.BLOCK_BYTES", 200 * X[0].nbytes)
+    copied = copies(monkeypatch)
+    # Two threads have five times a block of 200 each; half of the rest is for blocks that stay.
+    with dask.config.set({"rskc.device-memory": (2 * 5 * 200 + 2 * 600) * X[0].nbytes}):
+        engine = engine_for(X, device="cpu")
+        for _ in range(3):
+            engine.sums(engine.arrays.from_numpy(np.zeros((1, len(X)), np.int32)), 1)
+    assert sorted(copied) == [100] * 3 + [200] * (3 + 3 * 4)
+
+
 def test_a_search_compares_fits_in_memory_and_fits_the_chosen_model_on_the_device(monkeypatch):
     copied = copies(monkeypatch)
     options = {"max_samples": 300, "n_splits": 2, "n_jobs": 1, "progress": False}

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from engine_kinds import KINDS
 from rskc import RobustSparseKMeans, load, save
+from rskc.datasets import make_simulation
 from rskc.engines import BoundedEngine, cells_numpy, engine_for
 from rskc.exceptions import ParameterError
 from rskc.metrics import classification_error_rate
@@ -376,6 +377,30 @@ def test_blocks_are_as_one_array():
     blocks = da.from_array(X[:60], chunks=(25, 80))
     assert_array_equal(other.predict(blocks).compute(), one.labels_[:60])
     assert (other.outlying_cells(blocks) != one.outlying_cells_[:60]).nnz == 0
+
+
+@pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
+def test_blocks_with_missing_cells_are_as_one_array():
+    skip_without("dask")
+    import dask.array as da
+
+    X, _, _ = table(13)
+    X[np.random.default_rng(1).random(X.shape) < 0.05] = np.nan
+    X[7, 1:] = np.nan  # hardly observed
+    one, other = fitted(X), fitted(da.from_array(X, chunks=(50, 80)))
+    assert one.cell_cutoff_ is not None
+    assert_array_equal(one.labels_, other.labels_.compute())
+    assert (one.outlying_cells_ != other.outlying_cells_).nnz == 0
+    assert one.warnings_ == other.warnings_
+
+
+@pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
+def test_the_same_fit_twice_where_trim_and_bound_are_given():
+    """Cases that the first look left out had the label -1, and were far from what stood there."""
+    X = make_simulation(1, 0, n_samples=1500, n_features=8, n_informative=3).data
+    options = {"trim": 0.05, "l1_bound": 1.8, "cells": 4.0, "n_init": 1, "random_state": 0}
+    objectives = {RobustSparseKMeans(3, **options).fit(X).objective_ for _ in range(4)}
+    assert len(objectives) == 1
 
 
 def test_a_device_is_as_memory():

@@ -151,7 +151,7 @@ class Reading:
 
     id_column: str | None = option(TABLE, None, "Column of case names.", "NAME")
     label_column: str | None = option(None, None, "Known classes, to compare with.", "NAME")
-    weight_column: str | None = option(TABLE, None, "What each case counts; no feature.", "NAME")
+    weight_column: str | None = option(TABLE, None, "Case weights; no feature.", "NAME")
     drop: list[str] = option(TABLE, (), "Column to leave out; repeatable.", "NAME")
     use_columns: list[str] = option(
         TABLE, (), "Cluster by it, whatever it looks like.", "NAME", "--use-column"
@@ -159,7 +159,7 @@ class Reading:
     features_in_rows: bool | None = option(
         TABLE,
         None,
-        "A row is a feature, or a case; else found.",
+        "Rows are features, or cases.",
         None,
         "--features-in-rows/--cases-in-rows",
     )
@@ -172,20 +172,18 @@ class Reading:
     missing_values: list[str] = option(
         TABLE, (), "What else stands for a missing cell.", "MARKER", "--missing"
     )
-    decimal: str = option(TABLE, "auto", 'Decimal mark, "." or ","; else found.', "MARK")
+    decimal: str = option(TABLE, "auto", 'Decimal mark, "." or ",".', "MARK")
     text_columns: Literal["categories", "refuse", "drop"] = option(
         TABLE, "categories", "categories (few values), refuse or drop.", "HOW"
     )
-    categorical: list[str] = option(TABLE, (), "Categories, though numbers; repeatable.", "NAME")
+    categorical: list[str] = option(TABLE, (), "Numbers that are categories; repeatable.", "NAME")
     date_columns: Literal["drop", "numbers"] = option(
         TABLE, "drop", "drop, or numbers (days).", "HOW", "--dates"
     )
-    sheet: str | None = option(TABLE, None, "Sheet of an .xlsx; else the first.", "NAME")
-    separator: Any = option(
-        TABLE, None, "Between cells, as tab; else found.", "MARK", parser=separator
-    )
+    sheet: str | None = option(TABLE, None, "Sheet of an .xlsx (the first).", "NAME")
+    separator: Any = option(TABLE, None, "What separates cells: tab.", "MARK", parser=separator)
     encoding: str = option(TABLE, "utf-8", "Encoding of text; utf-8 is usual.", "NAME")
-    no_header: bool = flag(TABLE, "The first line has no names but data.", "--no-header")
+    no_header: bool = flag(TABLE, "The first line holds data, not names.", "--no-header")
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of read_table."""
@@ -236,7 +234,7 @@ class Preparing:
     )
     log: str = option(TABLE, "auto", "Logarithms of all, none, or NAME,NAME.", "COLUMNS")
     standardize: Literal["auto", "none", "rows", "columns"] = option(
-        TABLE, "auto", "columns, rows or none; else by kind.", "WHAT"
+        TABLE, "auto", "columns, rows or none (by kind).", "WHAT"
     )
     scale: Literal["auto", "robust", "classic"] = option(
         TABLE, "auto", "robust (MAD), classic (SD); else by kind.", "HOW"
@@ -275,9 +273,7 @@ class EngineOptions:
     scheduler: str | None = option(
         LARGE, None, "A Dask cluster, such as tcp://host:8786.", "ADDRESS"
     )
-    memory: str | None = option(
-        LARGE, None, "For blocks, such as 2GB; else half the free.", "AMOUNT"
-    )
+    memory: str | None = option(LARGE, None, "For blocks, as 2GB (half of the free).", "AMOUNT")
 
 
 # ---- The model
@@ -347,11 +343,9 @@ class Basics:
     feature_groups: Path | None = option(
         MODEL, None, "Features that share a weight: a GMT file.", "FILE", "--groups"
     )
-    n_init: int | None = option(MODEL, None, "Restarts; else 10 to 100, by size.", "NUMBER")
-    random_state: int = option(MODEL, 0, "Gives the same result again; else 0.", "NUMBER", "--seed")
-    n_threads: int | None = option(
-        MODEL, None, "Threads; else all there are.", "NUMBER", "--threads"
-    )
+    n_init: int | None = option(MODEL, None, "Restarts (10 to 100, by size).", "NUMBER")
+    random_state: int = option(MODEL, 0, "The same seed, the same result (0).", "NUMBER", "--seed")
+    n_threads: int | None = option(MODEL, None, "Threads (all CPUs).", "NUMBER", "--threads")
     device: str | None = option(LARGE, None, "cuda, cuda:1 or cpu (by torch); fits there.", "NAME")
 
     def estimator(self, n_clusters: int, **settings: Any) -> Any:
@@ -370,11 +364,11 @@ class Basics:
 class Searching:
     """How a search runs."""
 
-    n_jobs: int = option(LARGE, -1, "Fits at a time; else one a core.", "NUMBER", "--jobs")
+    n_jobs: int = option(LARGE, -1, "Parallel fits (one per core).", "NUMBER", "--jobs")
     checkpoint: Path | None = option(
-        LARGE, None, "Keeps a search, which then can be resumed.", "FILE"
+        LARGE, None, "Keeps finished fits, to resume a search.", "FILE"
     )
-    max_samples: int = option(LARGE, 5000, "Most cases to search on; else 5000.", "NUMBER")
+    max_samples: int = option(LARGE, 5000, "Most cases that a search uses (5000).", "NUMBER")
 
 
 @dataclass(frozen=True)
@@ -383,7 +377,7 @@ class NumberOrAuto:
 
     n_clusters: Any = clusters_option(
         "auto",
-        "Number of clusters; else it is chosen.",
+        "Number of clusters (chosen from the data).",
         "NUMBER",
         parser=number_or(int, "3", "auto"),
     )
@@ -413,10 +407,10 @@ class Numbers:
         SEARCH, None, "Rule of Clest: agreement or paper.", "NAME"
     )
     n_splits: int | None = option(
-        SEARCH, None, "Splits of the cases; else 6, for clest 20.", "NUMBER", "--splits"
+        SEARCH, None, "Splits of the cases (6, for clest 20).", "NUMBER", "--splits"
     )
     n_references: int | None = option(
-        SEARCH, None, "Reference sets of stability and clest; else 20.", "NUMBER", "--references"
+        SEARCH, None, "Reference sets of stability and clest (20).", "NUMBER", "--references"
     )
 
 
@@ -492,8 +486,8 @@ class ExploredSettings:
 class Results:
     """Where results go; nowhere without a folder."""
 
-    out: Path | None = out_option(None, "Folder for the results; else none.")
-    force: bool = flag(RESULTS, "Replace results that are there.", "--force")
+    out: Path | None = out_option(None, "Folder for the results (none).")
+    force: bool = flag(RESULTS, "Replace existing results.", "--force")
     no_report: bool = flag(RESULTS, "Leave the HTML page out.", "--no-report")
     title: str | None = option(RESULTS, None, "Heading of the page.", "TEXT")
 
@@ -502,8 +496,8 @@ class Results:
 class ResultsOfFit(Results):
     """Where results go; a folder here unless another one is named."""
 
-    out: Path | None = out_option(None, "Folder for results; else TABLE-rskc, here.")
-    plan: bool = flag(LARGE, "Say what it would take, and stop.", "--plan")
+    out: Path | None = out_option(None, "Folder for results (TABLE-rskc, here).")
+    plan: bool = flag(LARGE, "Predict time and memory, and stop.", "--plan")
     ranked_lists: bool = flag(RESULTS, "Features by cluster, ranked: .rnk files.", "--ranked-lists")
 
 
@@ -511,7 +505,7 @@ class ResultsOfFit(Results):
 class Page:
     """Where a page is written, and its heading."""
 
-    out: Path | None = out_option(None, "The page; else report.html beside the model.", "FILE")
+    out: Path | None = out_option(None, "The page (report.html beside the model).", "FILE")
     title: str | None = option(RESULTS, None, "Heading of the page.", "TEXT")
     force: bool = flag(RESULTS, "Replace a page that is there.", "--force")
 

@@ -39,7 +39,10 @@ def fit(
     results: ResultsOfFit,
     console: Console,
 ) -> None:
-    """Cluster the cases of a table, and leave a folder with a page that explains it."""
+    """Cluster the cases of a table, and write a page that explains the result.
+
+    Defaults are in parentheses.
+    """
     from rskc.files import write_ranked_lists
 
     check_report(not results.no_report)

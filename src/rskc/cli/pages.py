@@ -63,7 +63,7 @@ def explore(
     page: ExplorerPage,
     console: Console,
 ) -> None:
-    """Fit many settings, and leave one page with sliders to compare them on.
+    """Fit many settings, and write one page with sliders to compare them.
 
     It works offline and can be mailed.
     """

@@ -51,7 +51,7 @@ def predict(
     file: LabelsFile,
     console: Console,
 ) -> None:
-    """Put the cases of another table into the clusters of a fit.
+    """Assign the cases of another table to the clusters of a fit.
 
     Columns are found by their names, in whatever order. They are prepared as for the fit.
     """

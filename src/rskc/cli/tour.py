@@ -50,7 +50,7 @@ class TourFolder:
 
 @command("demo", "rskc demo", "rskc demo --out tour")
 def demo(folder: TourFolder, console: Console) -> None:
-    """Show what it does: makes a table, chooses the settings, clusters, and writes the page.
+    """Run the whole tour: make a table, choose the settings, cluster, write the page.
 
     Takes some seconds.
     """

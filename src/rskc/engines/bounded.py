@@ -137,6 +137,12 @@ class BoundedEngine(_Bounds, Engine):
     def forget_part(self):
         self._engine.forget_part()
 
+    def little_seen(self, weights, share):
+        return self._engine.little_seen(weights, share)
+
+    def set_aside(self, groups, weights):
+        return self._engine.set_aside(groups, weights)
+
     def part(self, cases, masses=None):
         return BoundedEngine(self._engine.part(cases, masses), self.limits)
 

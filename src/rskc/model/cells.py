@@ -329,9 +329,11 @@ class _Table:
         masses = arrays.masses_at(every) if engine.masses is not None else None
         seen = engine_for(look(self.columns, engine.rows(every)), masses=masses)
         clusters, kept = first_clusters(self.subset._replace(engine=seen), self.left)
-        members = clusters.members(n, kept)
+        members, weights = clusters.members(n, kept), clusters.solution.weights
         groups = arrays.from_numpy(members)
-        warm = Warm(groups, arrays.trimmed(groups), clusters.solution.weights)
+        nearest = np.asarray(seen.nearest(clusters.solution.centers, weights))
+        labels = np.where(members < 0, nearest, members)
+        warm = Warm(arrays.from_numpy(labels), arrays.trimmed(groups), weights)
         features = np.arange(engine.n_features)
         medians = engine.group_medians(features, arrays.as_run(groups), problem.n_clusters)
         problem = replace(clusters.problem, n_trim=problem.n_trim)

@@ -353,5 +353,5 @@ def _on_searches(facts: dict[str, Any]) -> Pairs:
         yield (
             "Not tested",
             f"{K} clusters were asked for, and K-means finds as many in any data; {stability} "
-            "tells how many the data support.",
+            "says how many the data support.",
         )

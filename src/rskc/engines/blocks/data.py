@@ -16,7 +16,7 @@ from rskc.engines.blocks import tasks
 from rskc.engines.blocks.plans import Blocks, Key, Node, same, unwrapped
 from rskc.engines.blocks.schedulers import make_task
 from rskc.engines.frame import Frame, observed_frame, sample_steps
-from rskc.engines.keeping import Latest, distinct_rows
+from rskc.engines.keeping import Latest
 from rskc.exceptions import unobserved_error
 
 
@@ -37,19 +37,23 @@ class BlockData:
     ):
         self.n_features, self.dtype, self.chunks = X.shape[1], np.dtype(X.dtype), X.chunks[0]
         self._read_columns, self._columns = getattr(X, "of_columns", None), Latest()
+        self._are_views = getattr(X, "are_views", False)  # of an array that is in memory anyway
         graph = graph_of(X)
         keys = [(X.name, i, 0) for i in range(len(self.chunks))]
         every = Blocks(graph, keys)
         self.budget = every.scheduler.budget()
         node = every.make(partial(tasks.clean, dtype=self.dtype), every.source)
-        node.keep = self._fits(sum(self.chunks) * self.n_features * self.dtype.itemsize)
+        size = sum(self.chunks) * self.n_features * self.dtype.itemsize
+        node.keep = self._fits(size) or self._are_views
         inspected = every.make(tasks.inspect, node, every.hold(self._spaced()), keep=True)
         along = every.hold(self._in_blocks(wanted))
         found, rows = zip(*every.gather(tasks.facts_and_rows, inspected, node, along), strict=True)
         self._learn(found, missing, drop_unobserved)
         self.brought = None if wanted is None or self._differs else (wanted, np.concatenate(rows))
         self.blocks = Blocks(graph, [keys[i] for i in self.used])
-        self._decide()
+        self.n_bytes = size = self.n_cases * self.n_features * self.dtype.itemsize
+        self.keep_rows = self._fits(size) or self._are_views
+        self.room = self.budget - (size if self.keep_rows else 0)
         self.unobserved = self.blocks.make(attrgetter("unobserved"), self._of_used(inspected))
         self.node = self._rows_node(self._of_used(node))
         self.frame = frame or self._frame()
@@ -117,12 +121,6 @@ class BlockData:
         if node.held is not None:
             some.hold(node.of_blocks(list(self.used)))
         return some
-
-    def _decide(self) -> None:
-        """Decide what is kept of the blocks, and how many bytes that leaves."""
-        self.n_bytes = size = self.n_cases * self.n_features * self.dtype.itemsize
-        self.keep_rows = self._fits(size)
-        self.room = self.budget - (size if self.keep_rows else 0)
 
     def _rows_node(self, node: Node) -> Node:
         """Return the cases of each block, without unobserved ones if these are dropped."""
@@ -204,20 +202,6 @@ class BlockData:
             gram[rows, columns], gram[columns, rows] = part, part.T
         return gram
 
-    # ---- What the engine is asked
-
-    def distinct(self, most: int) -> int:
-        """Count distinct rows: those of the first block are mostly enough."""
-        function = partial(_distinct_rows, most=most)
-        (known,) = self.blocks.gather(function, self.node, only=[0])
-        if len(known) < most and len(self.blocks) > 1:
-            known = set().union(*self.blocks.gather(function, self.node))
-        return min(len(known), most)
-
-    def largest_cell(self) -> float:
-        """Return the largest absolute value."""
-        return max(self.blocks.gather(tasks.largest_cell, self.node))
-
     def numbers(self, cases: np.ndarray) -> np.ndarray:
         """Return the numbers of cases in the data, unobserved ones counted."""
         if self.n_unobserved == 0 or len(cases) == 0:
@@ -265,10 +249,6 @@ def graph_of(X: da.Array) -> dict[Any, Any]:
     }
     (X,) = dask.optimize(X)
     return dict(X.__dask_graph__()) | held
-
-
-def _distinct_rows(X: np.ndarray, most: int) -> set[bytes]:
-    return distinct_rows(X.__getitem__, len(X), most)
 
 
 def hardly_varies(rows: np.ndarray) -> bool:

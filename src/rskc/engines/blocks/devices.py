@@ -6,6 +6,7 @@ block: labels and costs are 8 bytes a case, where 50 columns are 200.
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,7 +81,9 @@ def placed(X: np.ndarray, device: str) -> Any:
 
 def cut(X: np.ndarray, size: int) -> da.Array:
     """Return blocks of an array, or of a map, of so many cases: nothing of it is copied or read."""
-    return da.from_array(np.asarray(X), chunks=(size, -1), name=False)
+    blocks = da.from_array(np.asarray(X), chunks=(size, -1), name=False)
+    blocks.are_views = True
+    return blocks
 
 
 def here() -> Any:
@@ -163,12 +166,16 @@ class BlockEngine(OnDevice):
         with device.work():
             return DeviceEngine(device.copy(self.X), masses=self.masses, **self.options)
 
-    def stay(self, forget: bool) -> BlockEngine:
-        """Copy the rows now, for later passes; they need not be in memory any longer."""
-        _ = self.owner
-        if forget:
-            self.X = None
+    def stay(self, has_room: bool, forget: bool) -> BlockEngine:
+        """Copy the rows now, for all passes, or else for each; in memory they may be forgotten."""
+        if has_room:
+            _ = self.owner
+        self.X = None if forget else self.X
         return self
+
+    def for_a_pass(self) -> BlockEngine:
+        """Return an engine that lets go of its copy, unless the rows stay on the device."""
+        return self if "owner" in vars(self) else copy.copy(self)
 
     def part(self, cases: Any) -> MemoryEngine:
         """Return the engine in memory of some of the cases."""

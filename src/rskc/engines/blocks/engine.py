@@ -19,7 +19,7 @@ from rskc.engines.contract.engine import OUTLYING_DISTANCE, Engine
 from rskc.engines.contract.ops import ArrayOps
 from rskc.engines.contract.results import Farthest, Listed, Remaining
 from rskc.engines.frame import Frame, Place
-from rskc.engines.keeping import Latest
+from rskc.engines.keeping import Latest, distinct_rows
 from rskc.engines.memory.engine import MemoryEngine
 from rskc.engines.memory.tables import WORK_BYTES, table_of_coordinates
 from rskc.engines.tolerances import MASS_SLACK
@@ -83,9 +83,10 @@ class BlocksEngine(Engine):
         if device is not None:
             self._use_device(device)
         self.node = self._engines(data.node, self.frame)
-        if device is not None and self.keeps_rows:
-            stay = Method("stay", forget=not data.keep_rows)
-            self.node = self.blocks.make(stay, self.node, keep=True)
+        if device is not None and (self.keeps_rows or data.keep_rows):
+            room, stay = self.blocks.hold(self.has_room), Method("stay", forget=not data.keep_rows)
+            kept = self.blocks.make(stay, self.node, room, keep=True)
+            self.node = self.blocks.make(Method("for_a_pass"), kept)
         self.forget_part()
         if data.brought is not None:
             cases, rows = data.brought
@@ -100,8 +101,10 @@ class BlocksEngine(Engine):
         scheduler, size = self.blocks.scheduler, self.data.n_bytes * (1 + self.missing)
         in_work = scheduler.n_threads * size * self.data.lengths.max() / self.n_cases
         budget = scheduler.device_budget(partial(free_on, device)) - BLOCKS_IN_WORK * in_work
-        self.keeps_rows = size <= budget / 2
-        self.space = max(0, int(budget - size * self.keeps_rows))
+        sizes = size * self.data.lengths / self.n_cases
+        self.has_room = (np.cumsum(sizes) <= budget / 2).tolist()
+        self.keeps_rows, stays = all(self.has_room), sizes[self.has_room].sum()
+        self.space = max(0, int(budget - (stays if self.keeps_rows or self.data.keep_rows else 0)))
 
     def _take_cases(self, masses: np.ndarray | None) -> None:
         """Keep the case weights, in their blocks and here, and what is done with arrays."""
@@ -181,10 +184,15 @@ class BlocksEngine(Engine):
         return array.compute(scheduler="synchronous") if self.gathers else array
 
     def distinct(self, most):
-        return self.data.distinct(most)
+        function = partial(_distinct_rows, most=most)
+        # Those of the first block are mostly enough.
+        (known,) = self.blocks.gather(function, self.data.node, only=[0])
+        if len(known) < most and len(self.blocks) > 1:
+            known = set().union(*self.blocks.gather(function, self.data.node))
+        return min(len(known), most)
 
     def largest_cell(self):
-        return self.data.largest_cell()
+        return max(self.blocks.gather(tasks.largest_cell, self.data.node))
 
     # ---- Tables
 
@@ -362,6 +370,10 @@ class BlocksEngine(Engine):
         first = np.concatenate([part.first for part in parts])[:MOST_LISTED]
         return Listed(sum(part.total for part in parts), first)
 
+    def _factors(self, weights):
+        made = Method("_factors", weights=weights)
+        return CaseArray(self.blocks, self.blocks.make_soon(made, self.node))
+
     def factored(self, groups, weights, K):
         return self.blocks.ask(Method("factored", weights=weights, K=K), self.node, groups.node)
 
@@ -370,6 +382,10 @@ class BlocksEngine(Engine):
             return super().set_aside(groups, weights)
         made = Method("set_aside", weights=weights)
         return CaseArray(self.blocks, self.blocks.make_soon(made, self.node, groups.node))
+
+
+def _distinct_rows(X: np.ndarray, most: int) -> set[bytes]:
+    return distinct_rows(X.__getitem__, len(X), most)
 
 
 def _all_rows(counts: np.ndarray, m: float) -> np.ndarray:

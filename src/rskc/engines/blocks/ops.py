@@ -55,6 +55,26 @@ class CaseArray:
         return np.concatenate(self.blocks.gather(_plain, self.node), axis=-1)
 
 
+def _call(name: str, ops: BlockOps, arguments: tuple) -> tuple:
+    """Return a call in each block, and its nodes: of arrays, which come before other arguments."""
+    nodes = [each.node for each in arguments if isinstance(each, CaseArray)]
+    return Method(name, *arguments[len(nodes) :]), ops.own, *nodes
+
+
+def _of_each_block(name: str) -> Any:
+    """Return a method that makes an array from others."""
+
+    def made(self: BlockOps, *arguments: Any) -> CaseArray:
+        return CaseArray(self.blocks, self.blocks.make(*_call(name, self, arguments), keep=True))
+
+    return made
+
+
+def _summed(name: str) -> Any:
+    """Return a method that sums what is counted in each block."""
+    return lambda self, *arguments: self.blocks.ask(*_call(name, self, arguments))
+
+
 class BlockOps(ArrayOps):
     """What the solver does with arrays in blocks: what ``ArrayOps`` does with those of each block.
 
@@ -79,21 +99,17 @@ class BlockOps(ArrayOps):
         if masses is not None:
             self.own = blocks.make(ArrayOps, masses)
 
-    def of(self, name: str, *arrays: CaseArray, **options: Any) -> CaseArray:
-        """Return an array made from others, in each block."""
-        nodes = (array.node for array in arrays)
-        node = self.blocks.make(Method(name, **options), self.own, *nodes, keep=True)
-        return CaseArray(self.blocks, node)
+    only, as_run, as_mask, without, trimmed, cube_roots = map(
+        _of_each_block, ("only", "as_run", "as_mask", "without", "trimmed", "cube_roots")
+    )
+    sizes, differ, number, count, total = map(
+        _summed, ("sizes", "differ", "number", "count", "total")
+    )
 
     def soon(self, function: Any, *arrays: CaseArray) -> CaseArray:
         """Return such an array that the next graph makes: what it is made from is let go."""
         nodes = (array.node for array in arrays)
         return CaseArray(self.blocks, self.blocks.make_soon(function, self.own, *nodes))
-
-    def asked(self, name: str, *arrays: CaseArray, **options: Any) -> Any:
-        """Return the sum of what is counted in each block."""
-        nodes = (array.node for array in arrays)
-        return self.blocks.ask(Method(name, **options), self.own, *nodes)
 
     def to_numpy(self, array):
         return array.to_numpy()
@@ -127,44 +143,11 @@ class BlockOps(ArrayOps):
 
     def take(self, array, runs):
         if isinstance(runs, slice):
-            return self.of("take", array, runs=runs)
-        return self.soon(Method("take", runs=runs), array)
-
-    def only(self, array):
-        return self.of("only", array)
-
-    def as_run(self, array):
-        return self.of("as_run", array)
-
-    def as_mask(self, array):
-        return self.of("as_mask", array)
+            return _of_each_block("take")(self, array, runs)
+        return self.soon(Method("take", runs), array)
 
     def join(self, parts):
         return self.soon(_join, *parts)
-
-    def without(self, groups, out):
-        return self.of("without", groups, out)
-
-    def trimmed(self, groups):
-        return self.of("trimmed", groups)
-
-    def cube_roots(self, costs, groups, factors):
-        return self.of("cube_roots", costs, groups, factors=factors)
-
-    def sizes(self, groups, K):
-        return self.asked("sizes", groups, K=K)
-
-    def differ(self, groups, others):
-        return self.asked("differ", groups, others)
-
-    def number(self, mask):
-        return self.asked("number", mask)
-
-    def count(self, mask):
-        return self.asked("count", mask)
-
-    def total(self, costs, out):
-        return self.asked("total", costs, out)
 
     def kept_shares(self, groups):
         return np.concatenate(self.blocks.gather(Method("kept_shares"), self.own, groups.node))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -37,28 +38,18 @@ from rskc.engines.threads import one_blas_thread
 FAN_IN = 16
 
 
+@dataclass(eq=False, slots=True)
 class Value:
     """A value in a graph that Dask must not look into."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any):
-        self.value = value
-
-    def __reduce__(self):
-        return Value, (self.value,)
+    value: Any
 
 
+@dataclass(eq=False, slots=True)
 class Packed:
     """Labels or groups, kept in as few bytes as they need: 1 for a case, mostly, instead of 4."""
 
-    __slots__ = ("array",)
-
-    def __init__(self, array: np.ndarray):
-        self.array = array
-
-    def __reduce__(self):
-        return Packed, (self.array,)
+    array: np.ndarray
 
     def __sizeof__(self) -> int:
         return self.array.nbytes
@@ -66,10 +57,8 @@ class Packed:
 
 def packed(value: Any) -> Any:
     """Return a value as it is kept."""
-    if isinstance(value, Assignment):
-        return Assignment(packed(value.labels), value.costs)
-    if isinstance(value, PartlyTrimmed):
-        return PartlyTrimmed(packed(value.array), value.cut, value.left)
+    if isinstance(value, Assignment | PartlyTrimmed):
+        return _with_its_labels(packed, value)
     if not isinstance(value, np.ndarray) or value.dtype != np.int32 or value.size == 0:
         return value
     largest = max(int(value.max()), -int(value.min()))
@@ -81,10 +70,14 @@ def unpacked(value: Any) -> Any:
     """Return a value as it was before it was kept."""
     if isinstance(value, Packed):
         return value.array.astype(np.int32)
+    return _with_its_labels(unpacked, value)
+
+
+def _with_its_labels(function: Callable, value: Any) -> Any:
     if isinstance(value, Assignment):
-        return Assignment(unpacked(value.labels), value.costs)
+        return Assignment(function(value.labels), value.costs)
     if isinstance(value, PartlyTrimmed):
-        return PartlyTrimmed(unpacked(value.array), value.cut, value.left)
+        return PartlyTrimmed(function(value.array), value.cut, value.left)
     return value
 
 
@@ -164,13 +157,13 @@ class Node:
 
 
 class Method:
-    """A call of a method of the first value, with the others and some options."""
+    """A call of a method of the first value, with the others, more arguments and some options."""
 
-    def __init__(self, name: str, **options: Any):
-        self.__name__, self.options = name, options
+    def __init__(self, name: str, *more: Any, **options: Any):
+        self.__name__, self.more, self.options = name, more, options
 
     def __call__(self, owner: Any, *values: Any) -> Any:
-        return getattr(owner, self.__name__)(*values, **self.options)
+        return getattr(owner, self.__name__)(*values, *self.more, **self.options)
 
 
 # What a task does with the leaves of a block: steps, each with the places of its arguments.

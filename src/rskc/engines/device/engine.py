@@ -21,7 +21,7 @@ from rskc.engines.device.ops import UNKNOWN_WORK_BYTES, DeviceOps, fetch, free_b
 from rskc.engines.device.tables import DeviceTable
 from rskc.engines.frame import Frame, observed_frame, sample_steps
 from rskc.engines.groups import labels_of
-from rskc.engines.sums import Sums, missing_factors, scaled_up
+from rskc.engines.sums import Sums, missing_factors
 
 # Centers among which one look finds the nearest.
 MOST_QUICK = 128
@@ -228,30 +228,15 @@ class DeviceEngine(Engine):
         return sums.change(*fetch(*passes_array.shift(self.X, *labels, K, self.device_frame, kept)))
 
     def distances(self, labels, centers, weights=None):
-        weights = self.equal_weights() if weights is None else weights
-        if self.missing:
-            return self._observed_distances(labels, centers, weights)
-        parts = self.arrays.asarray(weights), labels, self.arrays.asarray(centers)
-        return self.passes.own_distances(self.X, *self.device_frame, *parts)
-
-    def _observed_distances(self, labels, centers, weights):
-        xp, asarray = self.arrays.xp, self.arrays.asarray
-        filled, seen = asarray(np.nan_to_num(centers)), asarray((~np.isnan(centers)).astype(float))
-        columns, parts = asarray(weights), []
-        for rows in passes_array.chunks(self.X, 6 * self.n_features):
-            cells = passes_array.read(self.X, rows, self.device_frame)
-            marks, found = xp.astype(self.observed[rows, :], xp.float64), []
-            for run in range(labels.shape[0]):
-                own = xp.astype(labels[run, rows], xp.int64)
-                both = marks * xp.take(seen[run, ...], own, axis=0)
-                errors = (cells - xp.take(filled[run, ...], own, axis=0)) ** 2
-                weight = columns[run if len(weights) > 1 else 0, :]
-                # A square may be infinite, which times 0 would be no number.
-                errors = xp.where(both * weight > 0, errors, xp.zeros_like(errors))
-                total = float(weights[run if len(weights) > 1 else 0].sum())
-                found.append(scaled_up(errors @ weight, both @ weight, total, xp))
-            parts.append(xp.stack(found))
-        return xp.concat(parts, axis=1)
+        asarray = self.arrays.asarray
+        weights = asarray(self.equal_weights() if weights is None else weights)
+        location, factor = self.device_frame
+        rows = self.X, location, factor, weights, labels
+        if not self.missing:
+            return self.passes.own_distances(*rows, asarray(centers))
+        marks = self.observed, asarray((~np.isnan(centers)).astype(float))
+        filled = asarray(np.nan_to_num(centers))
+        return passes_array.own_distances(*rows, filled, marks)
 
     def squared(self, centers, weights):
         return self.arrays.xp.astype(self._to_all(centers, weights) * self.unit, self.X.dtype)
@@ -274,16 +259,9 @@ class DeviceEngine(Engine):
         return Farthest(self.arrays.largest(distances, m), largest)
 
     def _factored(self, groups, factors, K):
-        xp, runs = self.arrays.xp, groups.shape[0]
-        first = xp.zeros((runs * K, self.n_features), dtype=xp.float64, device=self.arrays.device)
-        zeroth = xp.zeros_like(first)
-        for rows in passes_array.chunks(self.X, 2 * runs * K + 3 * self.n_features):
-            own = xp.reshape(passes_array.members(groups[:, rows], K), (runs, K, -1))
-            own = xp.reshape(own * factors[:, None, rows], (runs * K, -1))
-            first += own @ passes_array.read(self.X, rows, self.device_frame)
-            zeroth += own @ xp.astype(self.observed[rows, :], xp.float64)
-        shape = (runs, K, self.n_features)
-        return tuple(part.reshape(shape) for part in fetch(first, zeroth))
+        first, _ = passes_array.sums(self.X, groups, K, self.device_frame, factors)
+        zeroth, _ = passes_array.sums(self.observed, groups, K, None, factors)
+        return tuple(fetch(first, zeroth))
 
     def _factors(self, weights):
         xp, columns = self.arrays.xp, self.arrays.asarray(weights.T)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace, device
 
+from rskc.engines.sums import scaled_up
 from rskc.engines.tolerances import MASS_SLACK
 
 # Cells of the work arrays of a chunk: many for a GPU, few enough for the cache of a CPU.
@@ -155,20 +156,32 @@ def members(groups: Any, K: int) -> Any:
 
 
 def own_distances(
-    X: Any, location: Any, factor: float, weights: Any, labels: Any, centers: Any
+    X: Any,
+    location: Any,
+    factor: float,
+    weights: Any,
+    labels: Any,
+    centers: Any,
+    marks: tuple[Any, Any] | None = None,
 ) -> Any:
     """Return weighted squared distances (runs, n) to the center of the label, in the frame.
 
-    ``weights`` (1 or runs, p), ``centers`` (runs, K, p).
+    ``weights`` (1 or runs, p), ``centers`` (runs, K, p). Where cells may be missing, ``marks`` say
+    which cells (n, p) and which features of centers (runs, K, p) are observed.
     """
     xp, parts = array_namespace(X), []
-    for rows in chunks(X, 3 * X.shape[1]):
+    for rows in chunks(X, (3 if marks is None else 6) * X.shape[1]):
         cells, found = read(X, rows, DeviceFrame(location, factor)), []
+        seen = None if marks is None else xp.astype(marks[0][rows, :], xp.float64)
         for run in range(labels.shape[0]):
-            own = xp.take(centers[run, ...], xp.astype(labels[run, rows], xp.int64), axis=0)
+            own = xp.astype(labels[run, rows], xp.int64)
             weight = weights[run if weights.shape[0] > 1 else 0, :]
+            errors = (cells - xp.take(centers[run, ...], own, axis=0)) ** 2
+            both = 1.0 if marks is None else seen * xp.take(marks[1][run, ...], own, axis=0)
             # A square may be infinite, which times a weight of 0 would be no number.
-            errors = (cells - own) ** 2
-            found.append(xp.where(weight > 0, errors, xp.zeros_like(errors)) @ weight)
+            errors = xp.where(both * weight > 0, errors, xp.zeros_like(errors)) @ weight
+            if marks is not None:
+                errors = scaled_up(errors, both @ weight, float(xp.sum(weight)), xp)
+            found.append(errors)
         parts.append(xp.stack(found))
     return xp.concat(parts, axis=1)
