@@ -386,7 +386,7 @@ def test_rows_without_a_value_are_no_outliers(put, rows):
 def test_a_number_that_was_given_was_not_tested(put):
     put(frame())
     told, page = flat(run(*FIT).stdout), page_of("t-rskc")
-    brief = "2 clusters were asked for, and K-means finds as many in any data; rskc select-k tells"
+    brief = "2 clusters were asked for, and K-means finds as many in any data; rskc select-k says"
     assert f"Not tested: {brief} how many the data support." in told
     assert brief in page
 

@@ -292,8 +292,8 @@ def _grid(search: GridSearch, frame: Any) -> Finding:
         next_step=""
         if frame.n_clusters.nunique() == 1
         else "The number of clusters is not chosen by this, for a wrong one may be found with "
-        f"every setting too. The model has {count(best['n_clusters'], 'cluster')}: the number that "
-        "was asked for, if it was tried, or else the least. Half-samples can choose it.",
+        f"every setting too. The model has {count(best['n_clusters'], 'cluster')}: the least "
+        "number that was tried, unless another was asked for. Half-samples can choose it.",
         suggests={name: best[name] for name in ("trim", "l1_bound") if name in best},
         changes=[f"{'; '.join([step.headline, *step.unmatched()])}." for step in search.changes_],
         table=_table(frame, columns.split()),
