@@ -45,7 +45,7 @@ ATTRIBUTES = {
     "trimmed_": Attribute("b1", "n"),
     "outliers_": Attribute("b1", "n"),
     "distances_": Attribute("f8", "n"),
-    "unweighted_distances_": Attribute("f8", "n", optional=True),  # earlier files have none
+    "unweighted_distances_": Attribute("f8", "n"),
     "objective_path_": Attribute("f8", "i"),
     "feature_names_in_": Attribute("O", "p", optional=True),
     "case_names_in_": Attribute("O", "n", optional=True),
@@ -57,19 +57,19 @@ ATTRIBUTES = {
     "objective_": Attribute("float"),
     "inertia_": Attribute("float"),
     "outlier_threshold_": Attribute("float"),
-    "unweighted_outlier_threshold_": Attribute("float", optional=True),
-    "outlier_cutoff_": Attribute("float", optional=True),
-    "trim_": Attribute("float", optional=True),
+    "unweighted_outlier_threshold_": Attribute("float"),
+    "outlier_cutoff_": Attribute("float"),
+    "trim_": Attribute("float"),
     "l1_bound_": Attribute("float"),  # or None
     "feature_statistics_": Attribute("f8", "p", optional=True),  # with l1_bound="auto"
     "feature_p_values_": Attribute("f8", "p", optional=True),
     "n_features_different_": Attribute("int", optional=True),
     "n_features_enough_": Attribute("int", optional=True),
-    "outlying_cells_": Attribute("csr", "np", optional=True),  # earlier files have none
+    "outlying_cells_": Attribute("csr", "np", optional=True),  # or None
     "cell_scales_": Attribute("f8", "p", optional=True),
     "cell_cutoff_": Attribute("float", optional=True),  # or None
     "warnings_": Attribute("list"),
-    "warning_kinds_": Attribute("list", optional=True),  # earlier files have none
+    "warning_kinds_": Attribute("list"),
     "encoder_": Attribute("CategoryEncoder", optional=True),  # of tables with categories
     "_frame": Attribute("Frame"),
     "_sklearn_output_config": Attribute("dict", optional=True),  # of set_output
@@ -268,9 +268,8 @@ class Predictor:
 
 
 def thresholds_of(model: Any) -> Thresholds:
-    """Return the distances beyond which a case is an outlier; earlier files have one of them."""
-    second = getattr(model, "unweighted_outlier_threshold_", np.inf)
-    return Thresholds(model.outlier_threshold_, second)
+    """Return the distances beyond which a case is an outlier."""
+    return Thresholds(model.outlier_threshold_, model.unweighted_outlier_threshold_)
 
 
 def predictor_of(model: Any) -> Predictor:

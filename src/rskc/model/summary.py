@@ -132,16 +132,15 @@ def cases_frame(model: Any, X: Any) -> Any:
     """Return a frame with one row per case; with the data, also second clusters and silhouettes."""
     import pandas as pd
 
-    # Files of earlier versions have no unweighted distances, and no threshold for them.
-    unweighted = getattr(model, "unweighted_distances_", np.full(len(model.labels_), np.nan))
-    far, far_unweighted = thresholds_of(model).flag(Distances(model.distances_, unweighted))
+    distances = Distances(model.distances_, model.unweighted_distances_)
+    far, far_unweighted = thresholds_of(model).flag(distances)
     columns = {"case": case_names(model)}
     if hasattr(model, "sample_weight_"):
         columns["weight"] = model.sample_weight_
     columns |= {
         "cluster": model.labels_,
         "distance": model.distances_,
-        "unweighted_distance": unweighted,
+        "unweighted_distance": model.unweighted_distances_,
         "outlier": model.outliers_,
         "outlier_weighted": far,
         "outlier_unweighted": far_unweighted,
