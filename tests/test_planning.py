@@ -1,6 +1,7 @@
 """The plan of a fit: what it says, and that a fit takes the memory that was told."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -24,6 +25,9 @@ FITS = {
     "missing": ("(100_000, 25)", "4, trim=.02, l1_bound=2.", "with_missing(X)"),
     "blocks": ("(400_000, 30)", "4, trim=.05, l1_bound=2.", "in_blocks(X)"),
 }
+# The C library gives freed arrays back at once. What it keeps of them otherwise varies from run to
+# run: a fit of 114 MB takes 135 to 177 MB of the system.
+GIVEN_BACK = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072"}
 CODE = """
 import ctypes, gc, json, sys, tempfile, warnings
 import numpy as np
@@ -73,7 +77,9 @@ def test_a_fit_takes_the_memory_that_was_told(shape, model, change):
     code = CODE
     for name, value in facts.items():
         code = code.replace(name, value)
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    # With blocks, what threads keep is part of the plan.
+    env = os.environ | ({} if "blocks" in change else GIVEN_BACK)
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
     assert found.returncode == 0, found.stderr
     told, taken = json.loads(found.stdout)
     assert 0.7 < told / taken < 1.3, (told, taken)
