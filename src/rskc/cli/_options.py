@@ -180,8 +180,8 @@ class Reading:
     date_columns: Literal["drop", "numbers"] = option(
         TABLE, "drop", "drop, or numbers (days).", "HOW", "--dates"
     )
-    sheet: str | None = option(TABLE, None, "Sheet of an .xlsx (the first).", "NAME")
-    separator: Any = option(TABLE, None, "What separates cells: tab.", "MARK", parser=separator)
+    sheet: str | None = option(TABLE, None, "Sheet; default: the first.", "NAME")
+    separator: Any = option(TABLE, None, "Separator, such as tab.", "MARK", parser=separator)
     encoding: str = option(TABLE, "utf-8", "Encoding of text; utf-8 is usual.", "NAME")
     no_header: bool = flag(TABLE, "The first line holds data, not names.", "--no-header")
 
@@ -234,10 +234,10 @@ class Preparing:
     )
     log: str = option(TABLE, "auto", "Logarithms of all, none, or NAME,NAME.", "COLUMNS")
     standardize: Literal["auto", "none", "rows", "columns"] = option(
-        TABLE, "auto", "columns, rows or none (by kind).", "WHAT"
+        TABLE, "auto", "columns, rows or none.", "WHAT"
     )
     scale: Literal["auto", "robust", "classic"] = option(
-        TABLE, "auto", "robust (MAD), classic (SD); else by kind.", "HOW"
+        TABLE, "auto", "robust (MAD) or classic (SD).", "HOW"
     )
 
     @property
@@ -273,7 +273,7 @@ class EngineOptions:
     scheduler: str | None = option(
         LARGE, None, "A Dask cluster, such as tcp://host:8786.", "ADDRESS"
     )
-    memory: str | None = option(LARGE, None, "For blocks, as 2GB (half of the free).", "AMOUNT")
+    memory: str | None = option(LARGE, None, "Of blocks, as 2GB; default: half the free.", "AMOUNT")
 
 
 # ---- The model
@@ -343,9 +343,11 @@ class Basics:
     feature_groups: Path | None = option(
         MODEL, None, "Features that share a weight: a GMT file.", "FILE", "--groups"
     )
-    n_init: int | None = option(MODEL, None, "Restarts (10 to 100, by size).", "NUMBER")
-    random_state: int = option(MODEL, 0, "The same seed, the same result (0).", "NUMBER", "--seed")
-    n_threads: int | None = option(MODEL, None, "Threads (all CPUs).", "NUMBER", "--threads")
+    n_init: int | None = option(MODEL, None, "Restarts; default: 10 to 100, by size.", "NUMBER")
+    random_state: int = option(MODEL, 0, "Seed of random numbers; default: 0.", "NUMBER", "--seed")
+    n_threads: int | None = option(
+        MODEL, None, "Threads; default: all CPUs.", "NUMBER", "--threads"
+    )
     device: str | None = option(LARGE, None, "cuda, cuda:1 or cpu (by torch); fits there.", "NAME")
 
     def estimator(self, n_clusters: int, **settings: Any) -> Any:
@@ -364,11 +366,11 @@ class Basics:
 class Searching:
     """How a search runs."""
 
-    n_jobs: int = option(LARGE, -1, "Parallel fits (one per core).", "NUMBER", "--jobs")
+    n_jobs: int = option(LARGE, -1, "Parallel fits; default: one per core.", "NUMBER", "--jobs")
     checkpoint: Path | None = option(
         LARGE, None, "Keeps finished fits, to resume a search.", "FILE"
     )
-    max_samples: int = option(LARGE, 5000, "Most cases that a search uses (5000).", "NUMBER")
+    max_samples: int = option(LARGE, 5000, "Most cases searched; default: 5000.", "NUMBER")
 
 
 @dataclass(frozen=True)
@@ -377,7 +379,7 @@ class NumberOrAuto:
 
     n_clusters: Any = clusters_option(
         "auto",
-        "Number of clusters (chosen from the data).",
+        "Number of clusters; default: chosen.",
         "NUMBER",
         parser=number_or(int, "3", "auto"),
     )
@@ -407,10 +409,10 @@ class Numbers:
         SEARCH, None, "Rule of Clest: agreement or paper.", "NAME"
     )
     n_splits: int | None = option(
-        SEARCH, None, "Splits of the cases (6, for clest 20).", "NUMBER", "--splits"
+        SEARCH, None, "Splits of the cases; default: 6, clest 20.", "NUMBER", "--splits"
     )
     n_references: int | None = option(
-        SEARCH, None, "Reference sets of stability and clest (20).", "NUMBER", "--references"
+        SEARCH, None, "Reference sets; default: 20.", "NUMBER", "--references"
     )
 
 
@@ -486,7 +488,7 @@ class ExploredSettings:
 class Results:
     """Where results go; nowhere without a folder."""
 
-    out: Path | None = out_option(None, "Folder for the results (none).")
+    out: Path | None = out_option(None, "Folder for the results; default: none.")
     force: bool = flag(RESULTS, "Replace existing results.", "--force")
     no_report: bool = flag(RESULTS, "Leave the HTML page out.", "--no-report")
     title: str | None = option(RESULTS, None, "Heading of the page.", "TEXT")
@@ -496,7 +498,7 @@ class Results:
 class ResultsOfFit(Results):
     """Where results go; a folder here unless another one is named."""
 
-    out: Path | None = out_option(None, "Folder for results (TABLE-rskc, here).")
+    out: Path | None = out_option(None, "Folder for results; default: TABLE-rskc.")
     plan: bool = flag(LARGE, "Predict time and memory, and stop.", "--plan")
     ranked_lists: bool = flag(RESULTS, "Features by cluster, ranked: .rnk files.", "--ranked-lists")
 
@@ -505,7 +507,7 @@ class ResultsOfFit(Results):
 class Page:
     """Where a page is written, and its heading."""
 
-    out: Path | None = out_option(None, "The page (report.html beside the model).", "FILE")
+    out: Path | None = out_option(None, "The page; default: beside the model.", "FILE")
     title: str | None = option(RESULTS, None, "Heading of the page.", "TEXT")
     force: bool = flag(RESULTS, "Replace a page that is there.", "--force")
 

@@ -41,7 +41,7 @@ def fit(
 ) -> None:
     """Cluster the cases of a table, and write a page that explains the result.
 
-    Defaults are in parentheses.
+    What no option says is recognized, or chosen from the data.
     """
     from rskc.files import write_ranked_lists
 

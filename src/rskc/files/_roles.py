@@ -52,7 +52,7 @@ class Roles(NamedTuple):
     set_aside: tuple[SetAside, ...] = ()
     matrix: Any = None
     categories: Mapping[int, Any] = MappingProxyType({})  # series of text
-    weights: np.ndarray | None = None  # (n,) what cases count
+    weights: np.ndarray | None = None  # (n,) case weights
     written: Mapping[str, HowWritten] = MappingProxyType({})  # what stood beside numbers
 
 

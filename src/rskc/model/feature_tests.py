@@ -101,7 +101,7 @@ def rank_tests(
 ) -> FeatureTests:
     """Test each feature, or each group of features, for a difference between clusters.
 
-    ``labels`` (n,) are -1 for a case that is left out, and ``masses`` (n,) what cases count; 1 if
+    ``labels`` (n,) are -1 for a case that is left out, and ``masses`` (n,) the case weights; 1 if
     they are None.
     """
     p = len(ranks)
@@ -138,7 +138,7 @@ class _Sums(NamedTuple):
 
     @classmethod
     def of(cls, ranks: np.ndarray, members: np.ndarray, kept: np.ndarray) -> _Sums:
-        """Add up the ranks of features (m, n), by what cases count in each cluster (n, K)."""
+        """Add up the ranks of features (m, n), by the case weights in each cluster (n, K)."""
         observed = ~np.isnan(ranks)
         complete = observed.all()
         values = ranks if complete else np.where(observed, ranks, 0.0)

@@ -50,7 +50,7 @@ def check_cases_of_the_fit(model: Any, n: int, what: str) -> None:
 
 
 def weights_of_fit(model: Any, labels: np.ndarray) -> np.ndarray | None:
-    """Return what cases count, if they are those of a fit with weights: by their labels."""
+    """Return the case weights, if the cases are those of a weighted fit: by their labels."""
     weights = unequal_weights(model)
     return weights if weights is not None and np.array_equal(labels, model.labels_) else None
 
