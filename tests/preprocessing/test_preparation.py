@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.stats import norm
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
@@ -203,6 +204,25 @@ def test_two_values_count_like_a_category_whatever_they_are(as_sparse):
     X[::5] = np.nan
     Z = ColumnStandardizer("mean", "clipped").fit_transform(X)
     assert_allclose(np.nanvar(Z, axis=0), 2 / np.pi)
+
+
+def explained_of_normal(m):
+    """The share of the variance of a normal feature that m clusters explain, by Lloyd's steps."""
+    x = norm.ppf((np.arange(20_000) + 0.5) / 20_000)
+    centers = norm.ppf((np.arange(m) + 0.5) / m)
+    for _ in range(500):
+        labels = np.searchsorted((centers[1:] + centers[:-1]) / 2, x)
+        centers = np.bincount(labels, x) / np.bincount(labels)
+    return (centers[labels] ** 2).mean() / (x**2).mean()
+
+
+@pytest.mark.parametrize("m", [2, 3, 5, 10])
+def test_few_values_get_the_variance_that_so_many_clusters_explain_of_a_normal_feature(m):
+    x = np.tile(np.arange(m) * 7.0, 60)
+    x[:: len(x) // 20] = np.nan
+    scaler = ColumnStandardizer("mean", "clipped").fit(np.column_stack([x, np.arange(60 * m)]))
+    variances = np.nanvar(np.column_stack([x, np.arange(60 * m)]) / scaler.scale_, axis=0)
+    assert_allclose(variances, [explained_of_normal(m), 1], atol=2e-3)
 
 
 def test_flags_that_tell_nothing_do_not_lead():

@@ -6,6 +6,7 @@ import pytest
 from rskc import RobustSparseKMeans
 from rskc.selection import Stability
 from rskc.selection.gaps import density_between, is_a_sequence, places_of
+from rskc.selection.subsample import Sample
 
 
 def placed(at, weights=None, blur=(), seed=0):
@@ -65,6 +66,21 @@ def test_cases_that_share_no_cell_with_a_center_have_no_place():
     assert density_between(blind, gaps) == density_between(distances, gaps)
 
 
+def test_steps_of_a_feature_of_few_values_are_filled():
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.normal(size=300), np.tile([0.0, 1, 3], 100), np.tile([0.0, 5], 150)])
+    X[::7, 1] = np.nan
+    smooth = Sample(X).without_steps
+    np.testing.assert_array_equal(smooth[:, [0, 2]], X[:, [0, 2]])
+    np.testing.assert_array_equal(np.isnan(smooth), np.isnan(X))
+    for value, low, high in [(0, -0.5, 0.5), (1, 0.5, 2), (3, 2, 4)]:
+        cells = smooth[X[:, 1] == value, 1]
+        assert low <= cells.min() < low + 0.2
+        assert high - 0.2 < cells.max() <= high
+    whole = Sample(np.tile(np.arange(4), (2, 30)).T).without_steps  # of whole numbers too
+    assert len(np.unique(whole)) == 240
+
+
 def test_sequences():
     """A walk is one; the same cases in another order, and sorted clusters, are none."""
     rng = np.random.default_rng(0)
@@ -103,3 +119,13 @@ def test_two_gradients_are_two_clusters():
     assert found.table_.stable.all()
     assert (found.n_clusters_, found.n_slices_) == (2, None)
     assert "4 clusters are stable too" in found.reason_
+
+
+def test_steps_of_a_feature_are_no_gaps_between_clusters():
+    """Five values of a feature that tells nothing, beside normal ones."""
+    rng = np.random.default_rng(2)
+    X = np.column_stack([rng.normal(size=(200, 3)), np.sqrt(2) * rng.integers(0, 5, 200)])
+    model = RobustSparseKMeans(trim=0, random_state=0)
+    search = Stability(model, [2, 5], n_references=0, random_state=0, n_jobs=1, progress=False)
+    search.fit(X)
+    assert (search.n_clusters_, search.n_slices_) == (1, 5)

@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rskc.exceptions import warn_user
 from rskc.inputs.arrays import is_dask, to_dense, without_mask
-from rskc.inputs.categories import VARIANCE
 from rskc.inputs.frames import NUMBERS, column, kinds_of
 from rskc.inputs.medians import MAD_FACTOR, column_medians
 from rskc.inputs.validation import check_choice
@@ -23,6 +22,9 @@ CELLS_AT_ONCE = 2**20
 CLIP, DECILES = 3.0, 2.563
 # Share of the cells that may be outlying; more belong to a feature, as what is not 0 in counts.
 FEW = 0.05
+# Variance of a feature of 1, 2, ... 10 values: what so many clusters explain of a normal feature of
+# variance 1, by the quantizers of Lloyd and Max. It is 2 / pi for two.
+VARIANCES = (1.0, 2 / np.pi, 0.8098, 0.8825, 0.9201, 0.9420, 0.9560, 0.9655, 0.9721, 0.9772)
 
 
 class Transformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -174,7 +176,8 @@ class ColumnStandardizer(_Standardizer):
         that is mostly 0, or where more than 5% are beyond. It is 0 for constant features only, and
         few outlying cells hardly change it. A feature of two values, such as 0 and 1, gets the
         variance 2 / pi, like a column of categories: two clusters can explain all of it, and 2 / pi
-        of a normal one.
+        of a normal one. A feature of 3 to 10 values gets, likewise, .81 to .98: what so many
+        clusters can explain of a normal one.
 
     Attributes
     ----------
@@ -394,18 +397,25 @@ def _deviations(X: np.ndarray) -> np.ndarray:
 def _clipped(X: np.ndarray) -> np.ndarray:
     """Return the standard deviation of each row without the tails that a few cells make.
 
-    Of two values it is divided by the root of 2 / pi, so that 0 and 1 count like categories. With a
-    scale of 1, two such columns that tell nothing lead: in made tables with three clusters in the
-    numbers the mean adjusted Rand index was .60, and .81 with this.
+    So many clusters can explain all of a feature of few values, and would lead; it gets the variance
+    that they explain of a normal one. With a scale of 1, two columns of 0 and 1 that tell nothing
+    lead: in made tables with three clusters in the numbers the mean adjusted Rand index was .60, and
+    .81 with this. A column of 1 to 5 led in tables of customers: .70, and .82 with this.
     """
     low, middle, high = np.nanquantile(X, (0.1, 0.5, 0.9), axis=1)
     reach = np.where(high > low, CLIP / DECILES * (high - low), np.inf)
     clipped = np.clip(X, (middle - reach)[:, None], (middle + reach)[:, None])
     many = np.count_nonzero(clipped != X, axis=1) - np.isnan(X).sum(axis=1) > FEW * X.shape[1]
     scales = np.where(many, _deviations(X), _deviations(clipped))
-    low, high = np.fmin.reduce(X, axis=1), np.fmax.reduce(X, axis=1)
-    between = np.greater(X, low[:, None]) & np.less(X, high[:, None])
-    return np.where(between.any(axis=1), scales, scales / np.sqrt(VARIANCE))
+    return scales / np.sqrt([_variance(row) for row in X])
+
+
+def _variance(row: np.ndarray) -> float:
+    """Return the variance that a feature gets, by the number of its values."""
+    if np.unique(row[:: max(1, len(row) // 100)], equal_nan=True).size > len(VARIANCES) + 1:
+        return 1.0
+    n_values = np.unique(row[~np.isnan(row)]).size
+    return VARIANCES[n_values - 1] if 0 < n_values <= len(VARIANCES) else 1.0
 
 
 SCALES = {"mad": _mads, "std": _deviations, "clipped": _clipped}

@@ -171,7 +171,7 @@ def fit_parts(
             labels, selected = model.predict(sample.X), _selected(model, p)
         except ParameterError:  # fewer distinct cases than clusters: no cluster is found again
             model, labels, selected = None, np.zeros(n), np.zeros(p, bool)
-        places = places_of(model, sample.X, K, others)
+        places = places_of(model, sample.without_steps, K, others)
         results.append({"labels": labels.astype(np.int32), "selected": selected, **places})
     return {name: np.array([result[name] for result in results]) for name in results[0]}
 
