@@ -620,7 +620,7 @@ def test_the_budget_may_be_said_in_words():
 
 
 def test_batches_are_no_larger_than_the_budget_allows(monkeypatch):
-    monkeypatch.setattr("rskc.engines.blocks.tables.WORK_BYTES", 1000)
+    monkeypatch.setattr("rskc.engines.blocks.engine.WORK_BYTES", 1000)
     with dask.config.set({"rskc.memory": "100kB"}):
         table = engine_for(da.from_array(LARGE, chunks=(5000, -1))).table(np.ones((1, 4)))
         assert 1000 <= table.work_bytes <= 50_000

@@ -22,11 +22,8 @@ from definitions import (
     whole_weights,
 )
 from engine_kinds import threads_everywhere
-from rskc.engines import engine_for, passes_numpy
-from rskc.engines.descent import descend_by_passes
-from rskc.engines.groups import labels_of as groups_of
-from rskc.engines.memory import engine as memory
-from rskc.engines.memory import tables
+from rskc.engines import Table, engine_for, memory, passes_numpy
+from rskc.engines.arrays import labels_of as groups_of
 
 try:
     from rskc.engines import _passes
@@ -117,7 +114,7 @@ def test_outlying_cells_are_cut_so_that_their_squares_stay_finite(passes, dtype)
 def assigned(passes, X, centers, threads=1, dtype=np.float64):
     """Labels and costs of cases (n, q), for centers (runs, K, q)."""
     X, runs = np.ascontiguousarray(X), len(centers)
-    blocks, ones = tables.to_blocks(X, passes.BLOCK), np.ones((1, X.shape[1]))
+    blocks, ones = memory.to_blocks(X, passes.BLOCK), np.ones((1, X.shape[1]))
     labels, costs = np.empty((runs, len(X)), np.int32), np.empty((runs, len(X)), dtype)
     norms = np.full((1, len(X)), 1e4, dtype)
     passes.assign(blocks, passes.BLOCK, ones, centers, norms, None, threads, labels, costs)
@@ -407,7 +404,7 @@ def test_a_descent_is_the_loop_over_passes(seed, masses, missing, ending):
     table = engine.table(weights)
     centers = table.cases(cases)
     found = table.descend(centers, m, *ending)
-    loop = descend_by_passes(table, centers, m, *ending)
+    loop = Table.descend(table, centers, m, *ending)
     assert_array_equal(groups_of(found.groups), groups_of(loop.groups))
     assert not table.arrays.differ(found.groups, loop.groups).any()
     assert_array_equal(found.labels, loop.labels)
@@ -438,7 +435,7 @@ def test_a_descent_gives_empty_clusters_the_costliest_cases(masses):
     table = engine.table(np.ones((1, 3)))
     centers = table.cases(np.array([[0, 0, 0, 0, 5], [0, 1, 2, 3, 3]]))
     found = table.descend(centers, 3, 1)
-    loop = descend_by_passes(table, centers, 3, 1, 0.0)
+    loop = Table.descend(table, centers, 3, 1, 0.0)
     assert_array_equal(groups_of(found.groups), groups_of(loop.groups))
     assert (table.arrays.sizes(found.groups, 5) > 0).all()
 

@@ -13,11 +13,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.io import mmwrite
 
-import rskc.engines.memory.sparse as engine_module
+import rskc.engines.sparse as engine_module
 from rskc import ColumnStandardizer, RobustSparseKMeans, RowStandardizer
 from rskc.engines import MemoryEngine, SparseEngine, engine_for
-from rskc.engines.memory import sparse_cells
-from rskc.engines.memory.sparse_cells import FAR, bytes_of, sparse_frame
+from rskc.engines.sparse import FAR, bytes_of, sparse_frame
 from rskc.files import TableError, read_table
 from rskc.metrics import revised_silhouette
 from rskc.selection import (
@@ -197,8 +196,8 @@ def test_scale_does_not_matter(tables):
 
 
 def test_the_number_of_threads_changes_no_bit(tables, monkeypatch):
-    monkeypatch.setattr(sparse_cells, "POOL_WORK", 0)
-    monkeypatch.setattr(sparse_cells, "CHUNK_BYTES", 2**14)
+    monkeypatch.setattr(engine_module, "POOL_WORK", 0)
+    monkeypatch.setattr(engine_module, "CHUNK_BYTES", 2**14)
     monkeypatch.setattr("rskc.engines.threads.joblib.cpu_count", lambda: 3)
     X = sparse.csr_array(thin(600, 30))
     one, three = (fitted(X, n_threads=n) for n in (1, 3))
@@ -361,12 +360,12 @@ def test_nearly_full_matrices_are_made_dense_and_others_never():
 def test_memory_is_not_that_of_a_dense_copy(method, monkeypatch):
     """The sizes that do not grow with the table are lowered, so that a small table will do."""
     for name, value in (
-        ("rskc.engines.memory.sparse.DENSE_BYTES", 2**16),
-        ("rskc.engines.memory.sparse.CHUNK_BYTES", 2**17),
-        ("rskc.engines.memory.sparse_cells.CHUNK_BYTES", 2**17),
+        ("rskc.engines.sparse.DENSE_BYTES", 2**16),
+        ("rskc.engines.sparse.CHUNK_BYTES", 2**17),
+        ("rskc.engines.sparse.CHUNK_BYTES", 2**17),
         ("rskc.engines.frame.FRAME_CELLS", 2**16),
-        ("rskc.engines.memory.tables.MemoryTable.work_bytes", 2**18),
-        ("rskc.engines.memory.engine.MemoryEngine.work_bytes", 2**18),
+        ("rskc.engines.memory.MemoryTable.work_bytes", 2**18),
+        ("rskc.engines.memory.MemoryEngine.work_bytes", 2**18),
         ("rskc.model.feature_tests.MOST_CASES", 200),
         ("rskc.model.feature_tests.FEWEST_CASES", 200),
         ("rskc.model.feature_tests.CELLS_AT_ONCE", 2**14),

@@ -1,6 +1,6 @@
 """The engine for Dask arrays: the passes of the engines in memory, block by block.
 
-No algorithm of its own: each task runs a pass of ``MemoryEngine`` or ``MissingEngine`` on one
+No algorithm of its own: each task runs a pass of ``MemoryEngine`` on one
 block, and sums of K x p numbers, counts and thresholds come back. Labels, groups, costs and masks
 stay with their blocks.
 

@@ -17,17 +17,15 @@ import dask
 import dask.array as da
 import numpy as np
 
+from rskc.engines.arrays import ArrayOps, PartlyTrimmed, labels_of, with_labels
 from rskc.engines.blocks.schedulers import DEVICE_MEMORY, memory_budget, scheduler_for
 from rskc.engines.blocks.tasks import Sides, TableRecipe
-from rskc.engines.contract.ops import ArrayOps
-from rskc.engines.contract.results import Assignment
-from rskc.engines.contract.tables import Table
+from rskc.engines.contract import Assignment, Table
 from rskc.engines.device.engine import DeviceEngine, passes_for
 from rskc.engines.device.ops import DeviceOps, free_bytes, to_host
 from rskc.engines.device.tables import DeviceTable
 from rskc.engines.frame import Frame
-from rskc.engines.groups import PartlyTrimmed, labels_of, with_labels
-from rskc.engines.memory.engine import MemoryEngine
+from rskc.engines.memory import MemoryEngine
 from rskc.utils.machine import free_memory
 
 # Bytes of the blocks into which an array in memory is cut.

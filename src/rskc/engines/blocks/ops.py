@@ -8,18 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from rskc.engines.blocks.order import median
-from rskc.engines.blocks.plans import Blocks, Method, Node, same
-from rskc.engines.contract.ops import ArrayOps, case_numbers, sums_to_keys
-from rskc.engines.empty import Candidates, candidates_needed, costliest, fill_from
-from rskc.engines.groups import (
+from rskc.engines.arrays import (
+    ArrayOps,
+    Candidates,
     PartlyTrimmed,
+    candidates_needed,
+    case_numbers,
+    costliest,
+    fill_from,
     joined,
     labels_of,
     side_by_side,
     slots_in_order,
+    sums_to_keys,
     with_labels,
 )
+from rskc.engines.blocks.order import median
+from rskc.engines.blocks.plans import Blocks, Method, Node, same
 
 
 class CaseArray:

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device, is_cupy_array, is_torch_array, to_device
 
-from rskc.engines.contract.ops import ArrayOps, case_numbers
+from rskc.engines.arrays import ArrayOps, Candidates, PartlyTrimmed, case_numbers, labels_of
 from rskc.engines.device import passes_array
-from rskc.engines.empty import Candidates
-from rskc.engines.groups import PartlyTrimmed, labels_of
 
 
 def to_host(array: Any) -> np.ndarray:
