@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import partial
-from operator import attrgetter
+from operator import add, attrgetter
 from typing import Any, NamedTuple
 
 import dask.array as da
@@ -16,7 +16,7 @@ from rskc.engines.blocks import tasks
 from rskc.engines.blocks.data import BlockData
 from rskc.engines.blocks.ops import BlockOps, CaseArray
 from rskc.engines.blocks.order import BRACKET_MARGIN, Selected, median, select
-from rskc.engines.blocks.plans import Method, Node, add, same
+from rskc.engines.blocks.plans import Method, Node, same
 from rskc.engines.contract import (
     OUTLYING_DISTANCE,
     Assignment,
