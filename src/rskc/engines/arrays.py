@@ -180,19 +180,13 @@ class Candidates(NamedTuple):
     masses: np.ndarray
 
 
-def candidates_needed(counts: np.ndarray) -> int:
-    """Count the cases that can be moved: one for each empty cluster, and those that are alone."""
-    return len(counts) + int(np.count_nonzero(counts == 0))
+def wanted_candidates(counts: np.ndarray) -> list[tuple[int, int]]:
+    """Return the runs with empty clusters, and how many cases of each may have to move.
 
-
-def costliest(
-    groups: np.ndarray, costs: np.ndarray, most: int, masses: np.ndarray | None = None
-) -> Candidates:
-    """Return the kept cases (of n) that cost most, the lower number first where they tie."""
-    paid = np.where(groups < 0, 0, costs)
-    numbers = np.argsort(-paid, kind="stable")[:most]
-    case_masses = np.ones(len(numbers)) if masses is None else masses[numbers]
-    return Candidates(numbers, paid[numbers], groups[numbers], case_masses)
+    That is one for each empty cluster, and those that are alone.
+    """
+    empty = np.count_nonzero(counts == 0, axis=1)
+    return [(int(run), counts.shape[1] + int(empty[run])) for run in np.flatnonzero(empty)]
 
 
 def fill_from(found: Candidates, counts: np.ndarray) -> list[tuple[int, int]]:
@@ -265,12 +259,15 @@ class ArrayOps:
         PASSES.group_sums(np.ascontiguousarray(labels), values, out)
         return out
 
-    def _numbers_of(self, n: int) -> Any:
-        """Return the random numbers (n,) of the cases."""
-        return _all_case_numbers(n)
+    def _numbers_of(self, first: int, last: int, n: int) -> Any:
+        """Return the random numbers of some of n cases."""
+        return case_numbers(first, last, n)
 
     def _costliest(self, labels: Any, costs: Any, run: int, most: int) -> Candidates:
-        return costliest(labels[run], costs[run], most, self.masses)
+        """Return the kept cases (of n) that cost most, the lower number first where they tie."""
+        paid = np.where(labels[run] < 0, 0, costs[run])
+        numbers = np.argsort(-paid, kind="stable")[:most]
+        return Candidates(numbers, paid[numbers], labels[run, numbers], self.masses_at(numbers))
 
     def _drawn(self, chances: Any, uniforms: np.ndarray) -> np.ndarray:
         """Draw in proportion to chances (runs, n); where all are 0, any case."""
@@ -283,6 +280,11 @@ class ArrayOps:
 
     def _median(self, values: Any) -> float:
         return float(np.median(values))
+
+    def _middle(self, values: Any, masses: Any) -> float:
+        if masses is None:
+            return self._median(values)
+        return weighted_median(values, masses, self.xp)
 
     def cube_roots(self, costs: Any, groups: Any, factors: np.ndarray) -> Any:
         """Return the cube roots of costs (n,), those of each group times its factor (K,) first."""
@@ -374,32 +376,45 @@ class ArrayOps:
 
     def keys(self, groups: Any, K: int, masks: Any = None) -> list[bytes]:
         """Return a key for each run, whatever the numbers of its groups; for its mask too."""
-        xp, numbers, marks = self.xp, self._numbers_of(groups.shape[1]), None
-        sums = self._of_groups(labels_of(groups), K, numbers)
+        return joined_keys([self.key_sums(0, groups, masks, K=K, n=groups.shape[1])])
+
+    def key_sums(self, first: int, groups: Any, masks: Any = None, *, K: int, n: int) -> tuple:
+        """Return sums of the random numbers of cases from the first, by group and over masks.
+
+        And the cases that are trimmed in part.
+        """
+        xp, last = self.xp, first + groups.shape[1]
+        sums = [self._of_groups(labels_of(groups), K, self._numbers_of(first, last, n))]
         if masks is not None:
-            marked = xp.where(labels_of(masks), xp.flip(numbers), xp.zeros_like(numbers))
-            marks = self.to_numpy(xp.sum(marked, axis=1))
-        keys = sums_to_keys(sums, marks)
-        if self.masses is None:
-            return keys
-        parts = np.hstack([slots_in_order(each, len(keys)) for each in (groups, masks)])
-        return [key + part.tobytes() for key, part in zip(keys, parts.round(6), strict=True)]
+            numbers = xp.flip(self._numbers_of(n - last, n - first, n))
+            marked = xp.where(labels_of(masks), numbers, xp.zeros_like(numbers))
+            sums.append(self.to_numpy(xp.sum(marked, axis=1)))
+        slots = [slots_in_order(each, len(sums[0])) for each in (groups, masks)]
+        for pairs in slots:
+            pairs[:, :, 0] += np.where(pairs[:, :, 0] >= 0, first, 0)
+        return sums, slots
 
     def fill_empty(self, groups: Any, counts: np.ndarray, costs: Any) -> Any:
         """Give each empty group the case that costs most where it is, if it costs anything.
 
         Cases that are trimmed in part stay where they are.
         """
-        cuts = self.cuts(groups)
-        trimmed = np.full(len(cuts.run), -1, np.int32)
-        labels = self.put(labels_of(groups), cuts.run, cuts.case, trimmed)
-        for run in np.flatnonzero((counts == 0).any(axis=1)):
-            found = self._costliest(labels, costs, int(run), candidates_needed(counts[run]))
-            for case, k in fill_from(found, counts[run]):
-                labels[int(run), case] = k
+        wanted, changes = wanted_candidates(counts), []
+        for (run, _), found in zip(wanted, self.candidates(groups, costs, wanted), strict=True):
+            changes += [(run, case, k) for case, k in fill_from(found, counts[run])]
+        return self.with_changes(groups, changes)
+
+    def candidates(self, groups: Any, costs: Any, wanted: list) -> list[Candidates]:
+        """Return the cases that cost most in some runs, as many of each as wanted."""
+        labels, cuts = labels_of(groups), self.cuts(groups)
         if len(cuts.run):
-            labels = self.put(labels, cuts.run, cuts.case, cuts.group.astype(np.int32))
-        return with_labels(groups, labels)
+            labels = self.put(labels, cuts.run, cuts.case, np.full(len(cuts.run), -1, np.int32))
+        return [self._costliest(labels, costs, run, most) for run, most in wanted]
+
+    def with_changes(self, groups: Any, changes: list) -> Any:
+        """Return a copy of groups in which some cases, (run, case, group) each, have another."""
+        run, case, k = np.array(changes, np.int64).reshape(-1, 3).T
+        return with_labels(groups, self.put(labels_of(groups), run, case, k))
 
     def draw(self, costs: Any, groups: Any, uniforms: np.ndarray) -> np.ndarray:
         """Draw a case for each uniform number (runs, m), among those in a group.
@@ -476,23 +491,19 @@ class ArrayOps:
 
     def middle(self, values: Any) -> float:
         """Return the median of values (n,), or of arrays (runs, n), by mass."""
-        if self.masses is None:
-            return self._median(self.xp.reshape(values, (-1,)))
-        masses = self.xp.broadcast_to(self.masses, values.shape)
-        values, masses = (self.xp.reshape(part, (-1,)) for part in (values, masses))
-        return weighted_median(values, masses, self.xp)
+        xp, masses = self.xp, self.masses
+        if masses is not None:
+            masses = xp.reshape(xp.broadcast_to(masses, values.shape), (-1,))
+        return self._middle(xp.reshape(values, (-1,)), masses)
 
     def spread(self, costs: Any) -> tuple[float, float]:
         """Return the median of the finite costs (n,), and the median deviation from it."""
-        xp, finite = self.xp, self.xp.isfinite(costs)
+        finite = self.xp.isfinite(costs)
         costs, masses = costs[finite], None if self.masses is None else self.masses[finite]
         if costs.shape[0] == 0:  # nothing that has weight is observed of any case
             return 0.0, 0.0
-        if masses is None:
-            median = self._median(costs)
-            return median, self._median(xp.abs(costs - median))
-        median = weighted_median(costs, masses, xp)
-        return median, weighted_median(xp.abs(costs - median), masses, xp)
+        median = self._middle(costs, masses)
+        return median, self._middle(self.xp.abs(costs - median), masses)
 
 
 def weighted_median(values: Any, masses: Any, xp: Any = np) -> float:
@@ -508,6 +519,7 @@ def weighted_median(values: Any, masses: Any, xp: Any = np) -> float:
 # ---- Keys of partitions
 
 
+@lru_cache(maxsize=4)
 def case_numbers(first: int, last: int, n: int) -> np.ndarray:
     """Return a random whole number for each of the cases from the first to before the last of n.
 
@@ -522,18 +534,17 @@ def case_numbers(first: int, last: int, n: int) -> np.ndarray:
     return ((z ^ (z >> np.uint64(31))) >> np.uint64(64 - bits)).astype(np.float64)
 
 
-@lru_cache(maxsize=4)
-def _all_case_numbers(n: int) -> np.ndarray:
-    return case_numbers(0, n, n)
-
-
-def sums_to_keys(sums: np.ndarray, marks: np.ndarray | None) -> list[bytes]:
+def joined_keys(found: list[tuple]) -> list[bytes]:
     """Make keys of the sums (runs, 1 + K) of the numbers of trimmed cases and of each group.
 
-    Sorted, they do not depend on how the groups are numbered. ``marks`` (runs,) are sums over a
-    mask.
+    Sorted, they do not depend on how the groups are numbered. Those over masks (runs,) may follow,
+    and the cases that are trimmed in part, of each block.
     """
-    sums = np.hstack([sums[:, :1], np.sort(sums[:, 1:], axis=1)])
-    if marks is not None:
-        sums = np.hstack([sums, marks[:, None]])
-    return [row.tobytes() for row in sums]
+    sums, slots = zip(*found, strict=True)
+    groups, *marks = (np.sum(column, axis=0) for column in zip(*sums, strict=True))
+    groups[:, 1:].sort(axis=1)
+    rows = np.column_stack([groups, *marks])
+    parts = [part.round(6) for pairs in slots for part in pairs]
+    return [
+        row.tobytes() + b"".join(p[run].tobytes() for p in parts) for run, row in enumerate(rows)
+    ]

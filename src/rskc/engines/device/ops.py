@@ -111,7 +111,7 @@ class DeviceOps(ArrayOps):
         parts = [xp.sum(xp.where(labels == k, values, zeros), axis=1) for k in range(-1, K)]
         return to_host(xp.stack(parts, axis=1))
 
-    def _numbers_of(self, n):
+    def _numbers_of(self, first, last, n):
         if self._numbers is None or self._numbers.shape[0] != n:
             self._numbers = self.asarray(case_numbers(0, n, n))
         return self._numbers
