@@ -145,8 +145,7 @@ def test_a_fit_is_the_same_on_local_schedulers(scheduler):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["robust sparse", "trimmed", "unobserved cases", "features chosen", "outliers found"],
+    "name", ["robust sparse", "trimmed", "unobserved cases", "features chosen", "outliers found"]
 )
 def test_a_search_on_a_sample_is_the_same(name, monkeypatch):
     """Of very many cases a sample is searched, which is in memory; the rest is done on all."""

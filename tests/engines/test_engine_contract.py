@@ -70,11 +70,7 @@ def from_anywhere(array):
 @each_dtype
 @few
 @given(
-    seed=seeds,
-    n=st.integers(1, 80),
-    K=st.integers(1, 4),
-    runs=st.integers(1, 3),
-    own=st.booleans(),
+    seed=seeds, n=st.integers(1, 80), K=st.integers(1, 4), runs=st.integers(1, 3), own=st.booleans()
 )
 def test_assign_finds_the_nearest_center_and_the_lower_number_in_a_tie(
     kind, dtype, seed, n, K, runs, own
@@ -368,8 +364,7 @@ def test_a_part_is_the_engine_of_its_cases(kind):
         assert part.n_cases == 6
         found = part.table(np.ones((1, 4))).assign(centers)
         assert_array_equal(
-            from_anywhere(found.labels),
-            expected.table(np.ones((1, 4))).assign(centers).labels,
+            from_anywhere(found.labels), expected.table(np.ones((1, 4))).assign(centers).labels
         )
 
 

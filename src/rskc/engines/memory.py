@@ -20,15 +20,7 @@ import numpy as np
 
 from rskc.engines import passes_numpy
 from rskc.engines.arrays import ArrayOps, PartlyTrimmed, labels_of, slots_of, with_labels
-from rskc.engines.contract import (
-    Assignment,
-    Engine,
-    Farthest,
-    Grouping,
-    Moved,
-    Partitions,
-    Table,
-)
+from rskc.engines.contract import Assignment, Engine, Farthest, Grouping, Moved, Partitions, Table
 from rskc.engines.frame import Frame, observed_frame
 from rskc.engines.passes import PASSES
 from rskc.engines.sums import Sums

@@ -24,12 +24,7 @@ import numpy as np
 from dask.optimization import cull
 
 from rskc.engines.arrays import PartlyTrimmed
-from rskc.engines.blocks.schedulers import (
-    ClusterScheduler,
-    arguments_of,
-    make_task,
-    scheduler_for,
-)
+from rskc.engines.blocks.schedulers import ClusterScheduler, arguments_of, make_task, scheduler_for
 from rskc.engines.contract import Assignment
 from rskc.engines.threads import one_blas_thread
 
