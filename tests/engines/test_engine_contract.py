@@ -118,6 +118,7 @@ def test_all_tables_have_the_distances_of_the_data(kind, shape):
         labels, costs = map(kind.numpy, table.assign(table.sums(groups, 3).means()))
         size = rounding * max(1, shape[1]) * expected.max()
         assert_allclose(costs[0], expected.min(axis=1), atol=size)
+        assert (costs >= 0).all()
         assert_allclose(own_columns(expected[None], labels)[0], expected.min(axis=1), atol=size)
     active = np.count_nonzero(weights)
     assert tables[0].n_columns == active

@@ -14,7 +14,6 @@ from threadpoolctl import threadpool_limits
 
 from definitions import (
     LARGE,
-    own_columns,
     partitions,
     plain_sums,
     squared_distances,
@@ -78,22 +77,6 @@ def assert_same_sums(found, expected):
 
 
 # ---- Tables
-
-
-@each_pass
-@each_dtype
-def test_a_table_holds_the_weighted_columns_centered_and_scaled(passes, dtype):
-    rng = np.random.default_rng(0)
-    X, location = whole(rng, (600, 5), dtype), whole(rng, 5)
-    engine = engine_of(passes, X, location, factor=0.25)
-    weights = np.array([[0, 1, 0, 2.0, 0], [0, 0, 0, 1, 3]])
-    expected = (X.astype(float) - location)[:, [1, 3, 4]] / 4
-    for table in (engine.table(weights), engine.search_table(weights)):
-        assert (table.n_cases, table.n_columns) == (600, 3)
-        assert_array_equal(table.cases(np.arange(600)), expected)
-        some = np.array([[7, 599], [255, 256]])
-        assert_array_equal(table.cases(some), expected[some])
-        assert_array_equal(table.norms(), weights[:, [1, 3, 4]] @ (expected**2).T)
 
 
 @each_pass
@@ -168,23 +151,6 @@ def test_assign_over_many_blocks(passes, dtype, n, q, K, runs):
         expected = squared_distances(X, centers[r : r + 1], ones)[0]
         assert_array_equal(labels[r], expected.argmin(axis=1))
         assert_array_equal(costs[r], expected.min(axis=1))
-
-
-@each_pass
-@each_dtype
-def test_costs_are_near_the_truth_and_never_below_0(passes, dtype):
-    rng = np.random.default_rng(1)
-    X, weights = rng.normal(size=(500, 30)).astype(dtype), rng.random((3, 30))
-    centers = X[rng.integers(0, 500, (3, 8))].astype(float)
-    labels, costs = table_of(passes, X, weights).assign(centers)
-    expected = squared_distances(X, centers, weights)
-    rounding = 100 * np.finfo(dtype).eps
-    assert_allclose(own_columns(expected, labels), expected.min(axis=2), atol=rounding)
-    assert_allclose(costs, expected.min(axis=2), rtol=1e-6, atol=rounding)
-    assert (costs >= 0).all()
-
-
-# ---- trim
 
 
 # ---- Sums and distances

@@ -16,7 +16,7 @@ from scipy.io import mmwrite
 import rskc.engines.sparse as engine_module
 from rskc import ColumnStandardizer, RobustSparseKMeans, RowStandardizer
 from rskc.engines import MemoryEngine, SparseEngine, engine_for
-from rskc.engines.sparse import FAR, bytes_of, sparse_frame
+from rskc.engines.sparse import FAR, bytes_of
 from rskc.files import TableError, read_table
 from rskc.metrics import revised_silhouette
 from rskc.selection import (
@@ -322,17 +322,6 @@ def test_a_model_of_missing_cells_predicts_sparse_cases():
 # ---- The engine
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n", [5, 40, 5000])
-def test_the_frame_is_that_of_the_dense_table(n, dtype):
-    rng = np.random.default_rng(n)
-    X = thin(n, 25, dtype=dtype) * rng.gamma(1.0, 3.0, 25).astype(dtype)
-    X[:, 3] = 5 + rng.normal(size=n)
-    found, expected = sparse_frame(sparse.csr_array(X)), MemoryEngine(X).frame
-    for part, value in zip(found, expected, strict=True):
-        assert_array_equal(part, value)
-
-
 @pytest.mark.parametrize("options", [{}, {"masses": np.ones(400)}], ids=["plain", "masses"])
 def test_a_part_stores_its_cells_as_the_whole_does(options):
     """Some rows may show no spread of a column, which is then taken to be far from 0."""
@@ -361,7 +350,6 @@ def test_memory_is_not_that_of_a_dense_copy(method, monkeypatch):
     """The sizes that do not grow with the table are lowered, so that a small table will do."""
     for name, value in (
         ("rskc.engines.sparse.DENSE_BYTES", 2**16),
-        ("rskc.engines.sparse.CHUNK_BYTES", 2**17),
         ("rskc.engines.sparse.CHUNK_BYTES", 2**17),
         ("rskc.engines.frame.FRAME_CELLS", 2**16),
         ("rskc.engines.memory.MemoryTable.work_bytes", 2**18),
