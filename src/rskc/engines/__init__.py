@@ -78,7 +78,7 @@ def engine_for(
         options |= {"missing": missing, "drop_unobserved": drop_unobserved, "masses": masses}
         with here():
             engine = engine_for(X, device=device, **options)
-        engine.gathers = True
+        engine.gathers, engine.source = True, X  # memory is locked while the blocks live
         return engine
     if type(X).__module__.startswith("dask."):
         from rskc.engines.blocks import blocks_engine

@@ -228,10 +228,17 @@ class BlocksEngine(InBlocks, Engine):
 
     def _use_device(self, device: str) -> None:
         """Make passes on a device; decide what is kept there, beside blocks that are in work."""
-        from rskc.engines.blocks.devices import BLOCKS_IN_WORK, BlockEngine, DeviceRecipe, free_on
+        from rskc.engines.blocks.devices import (
+            BLOCKS_IN_WORK,
+            DEVICE_THREADS,
+            BlockEngine,
+            DeviceRecipe,
+            free_on,
+        )
 
         self.engine_type, self.recipe_type = partial(BlockEngine, device=device), DeviceRecipe
         scheduler, size = self.blocks.scheduler, self.data.n_bytes * (1 + self.missing)
+        scheduler.most_threads = DEVICE_THREADS  # of this process
         in_work = scheduler.n_threads * size * self.data.lengths.max() / self.n_cases
         budget = scheduler.device_budget(partial(free_on, device)) - BLOCKS_IN_WORK * in_work
         sizes = size * self.data.lengths / self.n_cases

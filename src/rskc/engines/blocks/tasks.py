@@ -170,7 +170,7 @@ def taken_out(found: Examined, groups: np.ndarray, far: np.ndarray, K: int) -> t
 
 def little_seen(engine: Any, first: int, weights: np.ndarray, share: float, most: int) -> Listed:
     """Return how many cases have little observed weight, and the numbers of some."""
-    count, cases = engine.little_seen(weights, share)
+    count, cases = engine.little_seen(weights=weights, share=share)
     return Listed(count, first + cases[:most])
 
 
