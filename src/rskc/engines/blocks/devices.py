@@ -169,7 +169,7 @@ def cut(X: np.ndarray, size: int) -> da.Array:
     graph = {(name, i, 0): X[first : first + size] for i, first in enumerate(firsts)}
     chunks = tuple(map(len, graph.values())), X.shape[1:]
     blocks = da.Array(graph, name, chunks, meta=X[:0])
-    blocks.are_views = True
+    blocks.are_views = True  # type: ignore[attr-defined]
     return blocks
 
 

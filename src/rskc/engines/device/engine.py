@@ -7,7 +7,7 @@ number of cases that moved and one for the sums.
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -86,8 +86,7 @@ class DeviceEngine(Engine):
 
     @cached_property
     def device_frame(self):
-        location = self.arrays.asarray(self.frame.location)
-        return passes_array.DeviceFrame(location, self.frame.factor)
+        return self.frame._replace(location=self.arrays.asarray(self.frame.location))
 
     @property
     def work_bytes(self):
@@ -155,11 +154,6 @@ class DeviceEngine(Engine):
     def _table_of(self, cells, weights, place, dtype):
         return DeviceTable(cells, weights, place, self.arrays, self.passes, self.missing)
 
-    def _cells(self, columns, dtype):
-        """Return the cells of a table; the last are kept: active columns change seldom."""
-        make = partial(self.lay_out, columns, dtype)
-        return self._layouts.get((dtype, columns.tobytes()), make)
-
     def lay_out(self, columns, dtype):
         """Return the cells of a table, followed by zeros up to a width that the passes like."""
         self._check_room(len(columns))
@@ -221,15 +215,13 @@ class DeviceEngine(Engine):
             new, old = self.sums(after, K), self.sums(before, K)
             moved = self.arrays.differ(before, after)
             return sums.change(new.totals - old.totals, new.counts - old.counts, moved)
-        kept = None
-        if self.masses is not None:
-            kept = [self.arrays.kept_masses(groups) for groups in (before, after)]
+        kept = [self.arrays.kept_masses(groups) for groups in (before, after)]
         return sums.change(*fetch(*passes_array.shift(self.X, *labels, K, self.device_frame, kept)))
 
     def distances(self, labels, centers, weights=None):
         asarray = self.arrays.asarray
         weights = asarray(self.equal_weights() if weights is None else weights)
-        location, factor = self.device_frame
+        location, factor, _ = self.device_frame
         rows = self.X, location, factor, weights, labels
         if not self.missing:
             return self.passes.own_distances(*rows, asarray(centers))
