@@ -152,15 +152,40 @@ def test_where_nothing_stays_an_iteration_copies_the_table_once(monkeypatch):
             assert sorted(copied) == [300, 400, 400, 400]
 
 
-def test_of_an_array_in_memory_the_blocks_that_fit_stay_on_the_device(monkeypatch):
-    monkeypatch.setattr("rskc.engines.blocks.devices.BLOCK_BYTES", 200 * X[0].nbytes)
+@pytest.mark.parametrize("enough", [False, True])
+def test_an_array_in_memory_stays_on_the_device_as_a_whole_or_not_at_all(enough, monkeypatch):
+    monkeypatch.setattr("rskc.engines.blocks.devices.BLOCK_BYTES", 100 * X[0].nbytes)
+    monkeypatch.setattr("rskc.engines.blocks.devices.DEVICE_THREADS", 2)
     copied = copies(monkeypatch)
-    # Two threads have five times a block of 200 each; half of the rest is for blocks that stay.
-    with dask.config.set({"rskc.device-memory": (2 * 5 * 200 + 2 * 600) * X[0].nbytes}):
+    # Two threads have seven times a block of 100 each; half of the rest is for blocks that stay.
+    cases = 2 * 7 * 100 + 2 * (len(X) + 1 if enough else len(X) - 100)
+    with dask.config.set({"rskc.device-memory": cases * X[0].nbytes, "num_workers": 2}):
         engine = engine_for(X, device="cpu")
         for _ in range(3):
             engine.sums(engine.arrays.from_numpy(np.zeros((1, len(X)), np.int32)), 1)
-    assert sorted(copied) == [100] * 3 + [200] * (3 + 3 * 4)
+    assert copied == [100] * (15 if enough else 45)
+
+
+@pytest.mark.parametrize("name", ["a map", "an array"])
+def test_blocks_of_an_array_are_views_of_it(name, tmp_path):
+    from rskc.engines.blocks.devices import cut, is_map
+
+    np.save(tmp_path / "X.npy", X)
+    table = X if name == "an array" else np.load(tmp_path / "X.npy", mmap_mode="r")
+    blocks = cut(table, 400)
+    assert blocks.chunks == ((400, 400, 400, 300), (8,))
+    assert all(np.shares_memory(rows, table) for rows in blocks.dask.values())
+    assert {is_map(rows) for rows in blocks.dask.values()} == {name == "a map"}
+    assert_array_equal(blocks.compute(scheduler="synchronous"), X)
+
+
+def test_infinite_cells_of_an_array_that_goes_to_a_device_are_refused():
+    table = X.copy()
+    table[700, 3] = np.inf
+    for memory in (None, "1kB"):
+        with dask.config.set({"rskc.device-memory": memory}), pytest.raises(ValueError) as error:
+            model_for("robust sparse", "cpu").fit(table)
+        assert "infinity" in str(error.value)
 
 
 def test_a_search_compares_fits_in_memory_and_fits_the_chosen_model_on_the_device(monkeypatch):
