@@ -421,8 +421,7 @@ class SparseEngine(MemoryEngine):
     def _laid_out(self, columns, dtype, block):
         q, every = len(columns), np.arange(len(columns))
         X = self.X if q == self.n_features else self.X[:, columns]
-        location, factor, limits = self.frame
-        frame = location[columns], factor, limits[columns]
+        frame = self.frame.of_columns(columns)
         out = np.empty(self.n_cases * q, dtype)
         step = -(-CHUNK_BYTES // (8 * q * block)) * block  # whole blocks
         for first in range(0, self.n_cases, step):

@@ -265,9 +265,8 @@ class BlocksEngine(InBlocks, Engine):
         rows = None if self.keeps_rows else self.data.columns(columns)
         if rows is None:
             return OfColumns(self.node, slice(None), columns)
-        location, factor, limits = self.frame
-        frame = Frame(location[columns], factor, limits[columns])
-        return OfColumns(self._engines(rows, frame), columns, np.arange(len(columns)))
+        engines = self._engines(rows, self.frame.of_columns(columns))
+        return OfColumns(engines, columns, np.arange(len(columns)))
 
     @property
     def work_bytes(self):

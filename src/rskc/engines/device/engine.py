@@ -114,26 +114,22 @@ class DeviceEngine(Engine):
         self._sources = self.arrays.asarray(sources)
 
     def rows(self, cases):
-        rows = self._on_host(self.X, cases)
-        if not self.missing:
-            return rows
-        return np.where(self._on_host(self.observed, cases), rows, np.nan)
-
-    def _on_host(self, array, cases):
-        if isinstance(cases, slice):
-            return to_host(array[cases, :])
-        return to_host(self.arrays.xp.take(array, self.arrays.asarray(cases), axis=0))
+        return to_host(self._taken(cases))
 
     def part(self, cases, masses=None):
         options: dict[str, Any] = {"frame": self.frame, "passes": self.passes}
         if self.masses is not None:
             options["masses"] = self.arrays.masses_at(cases) if masses is None else masses
-        xp, index = self.arrays.xp, self.arrays.asarray(cases)
-        rows = xp.take(self.X, index, axis=0)
-        if self.missing:
-            seen = xp.take(self.observed, index, axis=0)
-            rows = xp.where(seen, rows, xp.full_like(rows, float("nan")))
-        return DeviceEngine(rows, missing=self.missing, **options)
+        return DeviceEngine(self._taken(cases), missing=self.missing, **options)
+
+    def _taken(self, cases):
+        """Return some cases as they were given, on the device."""
+        xp, index = self.arrays.xp, None if isinstance(cases, slice) else self.arrays.asarray(cases)
+        arrays = [self.X, self.observed] if self.missing else [self.X]
+        rows, *seen = (
+            array[cases, :] if index is None else xp.take(array, index, axis=0) for array in arrays
+        )
+        return xp.where(seen[0], rows, xp.full_like(rows, float("nan"))) if seen else rows
 
     def returned(self, array, unobserved):
         array, xp = self.arrays.as_mask(array), self.arrays.xp
