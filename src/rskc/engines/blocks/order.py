@@ -248,9 +248,9 @@ def _in_bracket(
         found = InBracket(number_above, len(inside), at_low, at_high, inside, True)
     else:
         own = masses[within]
-        at_low, at_high = (float(own[end].sum()) for end in ends)
+        mass_low, mass_high = (float(own[end].sum()) for end in ends)
         mass_above, mass = float(masses[above].sum()), float(own.sum())
-        found = InBracket(mass_above, mass, at_low, at_high, inside, True, own)
+        found = InBracket(mass_above, mass, mass_low, mass_high, inside, True, own)
     if len(inside) <= most:
         return found
     # The middle of each of equal parts.
