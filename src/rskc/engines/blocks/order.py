@@ -226,7 +226,8 @@ def _in_bracket(
     within &= ~above
     inside, own = values[within], None if masses is None else masses[within]
     ends = _amount(inside == low, own), _amount(inside == high, own)
-    amounts = np.array([_amount(above, masses), _amount(within, masses), *ends])
+    number = len(inside) if own is None else float(own.sum())
+    amounts = np.array([_amount(above, masses), number, *ends])
     if len(inside) <= most:
         return InBracket(amounts, inside, True, own)
     # The middle of each of equal parts.
