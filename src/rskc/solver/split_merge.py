@@ -54,8 +54,10 @@ FAR = 4.0
 # Of too many clusters those are given up that have no more than a case, or than this share of the
 # mean size: an outlying case alone costs much to merge.
 SMALL = 0.25
-# A round counts if the within sum falls by more than this share.
-GAIN = 1e-4
+# A round counts if the within sum falls by more than this share. With 1e-4 three of 210 tables, two
+# of them without any clusters, stayed .06% above scikit-learn's best of ten; with this share all
+# three are below, in up to three times the time, and tables of clusters take no longer.
+GAIN = 2e-5
 # The most rounds: 10 to 25 are usual, 50 with many clusters.
 MOST_ROUNDS = 200
 
