@@ -6,13 +6,14 @@ table without extreme cells, on which all of ``automatic`` works as it is: one t
 one in which these cells are missing. From the clusters found there, scales of errors, the features
 that differ, flagged cells, centers and weights are made anew on the table as it is, where the
 squared error of a cell counts no more than a limit, until clusters and features no longer change.
-The one of the two with the smaller bounded within sum is the solution.
+The one of the looks with the smallest bounded within sum is the solution.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ from rskc.model.automatic import (
 from rskc.model.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
 from rskc.model.outliers import distances_to, first_thresholds, reweight
 from rskc.solver import Problem, Solution, Starts, Warm, solve, solve_near
+from rskc.solver.partition import MANY_CLUSTERS
 from rskc.solver.solve import carry
 
 # The cut-off in scales: .1% of clean normal cells are beyond it.
@@ -56,6 +58,9 @@ SAME_VALUE = 0.25
 FIRST_LOOK = 1000
 # Clipped columns end at this many scales. It keeps small clusters that are far away.
 CLIP = 3.0
+# With many clusters extreme cells may be what tells small ones, and a table that is hardly clipped
+# is looked at too: of 190 cases in 14 classes the adjusted Rand index is .53 so, and .48 without.
+FAR_CLIP = 10.0
 # Cells beyond this many scales are left out of the second look. It withstands a fifth of outlying
 # cells, where clipped ones drown the others from a tenth on; with 3 scales it does not (CER .06),
 # and 1 in 80 clean normal cells is beyond 2.5. Bent back to the middle (below) such cells pull the
@@ -103,9 +108,9 @@ class Columns(NamedTuple):
         scales[np.isinf(self.scales)] = np.inf
         return _share_with_extremes(errors, scales, masses)
 
-    def clip(self, rows: np.ndarray) -> np.ndarray:
-        """Cut cells off at CLIP scales."""
-        reach = CLIP * self.scales
+    def clip(self, rows: np.ndarray, most: float = CLIP) -> np.ndarray:
+        """Cut cells off at this many scales."""
+        reach = most * self.scales
         return np.clip(rows, self.medians - reach, self.medians + reach)
 
     def remove(self, rows: np.ndarray) -> np.ndarray:
@@ -255,9 +260,10 @@ def solve_with_cells(
         options = left, cutoff, unscaled
         return solve_gathered(solve_with_cells, engine, problem, starts, *options)
     table = _Table.of(subset, left, cutoff, unscaled)
-    best = table.best(
-        [table.advanced(table.first(look)) for look in (Columns.clip, Columns.remove)]
-    )
+    looks = [Columns.clip, Columns.remove]
+    if problem.n_clusters >= MANY_CLUSTERS:
+        looks.append(partial(Columns.clip, most=FAR_CLIP))
+    best = table.best([table.advanced(table.first(look)) for look in looks])
     for _ in range(MOST_ROUNDS):
         if best.converged:
             break
@@ -389,11 +395,11 @@ class _Table:
         return self.columns.share_with_extreme_errors(errors, len(way.centers), self.masses)
 
     def best(self, ways: list[_Way]) -> _Way:
-        """Return the way with the smaller bounded within sum.
+        """Return the way with the smallest bounded within sum.
 
-        It is over the features that have weight in either, each on the scale of its column, which
-        is the same for both: by the weighted sum the clipped look won where a fifth of the cells
-        is outlying, by unscaled ones the columns with the most of these decided.
+        It is over the features that have weight in any, each on the scale of its column, which is
+        the same for all: by the weighted sum the clipped look won where a fifth of the cells is
+        outlying, by unscaled ones the columns with the most of these decided.
         """
         used = np.any([way.warm.weights > 0 for way in ways], axis=0)
         scales = self.columns.scales

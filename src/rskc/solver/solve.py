@@ -11,10 +11,9 @@ import numpy as np
 from rskc.engines import ArrayOps, Engine, Partitions
 from rskc.solver.alternate import Outcome, best_outcome, explore
 from rskc.solver.finish import plain_solution, sparse_solution
-from rskc.solver.partition import lloyd
+from rskc.solver.partition import MANY_CLUSTERS, lloyd
 from rskc.solver.problem import Problem, Rival, Solution, Warm
 from rskc.solver.search import Found, Sampled, Starts, search
-from rskc.solver.starts import MANY_CLUSTERS
 from rskc.solver.weights import is_sparse
 
 log = logging.getLogger(__name__)

@@ -23,9 +23,8 @@ import numpy as np
 
 from rskc.engines import Partitions, Sums, Table
 from rskc.engines.sums import above_0
-from rskc.solver.partition import lloyd
+from rskc.solver.partition import GOLDEN, lloyd
 from rskc.solver.problem import Problem
-from rskc.solver.starts import GOLDEN
 
 # Centers added at first, and iterations made with them.
 MOST_ADDED, GROWN_ITERATIONS = 5, 4
