@@ -11,7 +11,14 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import rand_score
 
-from definitions import plain_between, plain_distances, plain_means, read_only, strided
+from definitions import (
+    plain_between,
+    plain_distances,
+    plain_means,
+    read_only,
+    strided,
+    with_missing,
+)
 from engine_kinds import threads_everywhere
 from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
@@ -43,15 +50,6 @@ CASE_RESULTS = ("labels_", *MASKS)
 RESULTS = (*CASE_RESULTS, "feature_weights_", "cluster_centers_", "objective_", "inertia_")
 
 
-def with_holes(X, share=0.08):
-    """A copy with missing cells; each row and column keeps a cell."""
-    rng = np.random.default_rng(1)
-    missing = rng.random(X.shape) < share
-    missing[np.arange(len(X)), rng.integers(0, X.shape[1], len(X))] = False
-    missing[rng.integers(0, len(X), X.shape[1]), np.arange(X.shape[1])] = False
-    return np.where(missing, X.dtype.type(np.nan), X)
-
-
 def make_clear(n, p, trim=0.1):
     """Clusters 10 deviations apart in two features, and as many outlying cases as are trimmed."""
     X, target, *_ = make_figure1(n_samples=n, n_features=p, random_state=5)
@@ -62,7 +60,7 @@ def make_clear(n, p, trim=0.1):
 
 
 CELLS = {name: data.data for name, data in TABLES.items()}
-CELLS |= {"incomplete": with_holes(make_clear(90, 12)), "thin": with_holes(make_clear(60, 90))}
+CELLS |= {"incomplete": with_missing(make_clear(90, 12)), "thin": with_missing(make_clear(60, 90))}
 
 
 @pytest.fixture(params=TABLES)
@@ -128,7 +126,7 @@ def assert_same_clusters(one, other, atol=1e-9):
 def test_permuting_cases_permutes_the_result(shape, incomplete, setting):
     X = make_clear(*shape, setting["trim"])  # elsewhere, other starts may lead to another optimum
     if incomplete:
-        X = with_holes(X)
+        X = with_missing(X)
         setting = {name: value for name, value in setting.items() if name != "n_features"}
     order = np.random.default_rng(0).permutation(len(X))
     straight, permuted = fitted(X, **setting), fitted(X[order], **setting)
@@ -298,9 +296,17 @@ def test_outliers_are_beyond_the_median_by_the_cutoff_in_mads(table, setting, cu
 
 def test_outlying_cells_without_weight_are_trimmed_all_the_same():
     data = TABLES["masking"]
-    model = make_model(trim=0.1, l1_bound=1.4).fit(data.data)
-    assert model.trimmed_unweighted_[data.outliers].all()
-    assert_array_equal(model.get_support(), data.informative)
+    X = data.data.copy()
+    weights = []
+    for factor in (1, 1e6, 1e30):  # how outlying they are changes nothing
+        X[data.outliers] = np.where(
+            data.informative, X[data.outliers], factor * data.data[data.outliers]
+        )
+        model = make_model(trim=0.1, l1_bound=1.4).fit(X)
+        assert model.trimmed_unweighted_[data.outliers].all()
+        assert_array_equal(model.get_support(), data.informative)
+        weights.append(model.feature_weights_)
+    assert_allclose(weights[1:], [weights[0]] * 2, atol=1e-9)
 
 
 # Special cases

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import rand_score
 from sklearn.utils import get_tags
 
-from definitions import plain_between, plain_distances, plain_means
+from definitions import plain_between, plain_distances, plain_means, with_missing
 from rskc import RobustSparseKMeans
 from rskc.engines import Frame, MemoryEngine, engine_for, passes_numpy
 from rskc.solver import Problem, Starts, solve
@@ -55,15 +55,6 @@ def clusters(n=60, p=12, K=3, n_active=4, gap=6.0, seed=0):
     # Along the corners of a simplex, so that no cluster lies between two others.
     X[:, :n_active] += gap * rng.permuted(np.tile(np.arange(K), (n_active, 1)), axis=1)[:, target].T
     return X, target
-
-
-def with_missing(X, share=0.08, seed=1):
-    """A copy with missing cells; each row and column keeps a cell."""
-    rng = np.random.default_rng(seed)
-    missing = rng.random(X.shape) < share
-    missing[np.arange(len(X)), rng.integers(0, X.shape[1], len(X))] = False
-    missing[rng.integers(0, len(X), X.shape[1]), np.arange(X.shape[1])] = False
-    return np.where(missing, X.dtype.type(np.nan), X)
 
 
 def make_model(n_clusters=3, **changes):
@@ -281,25 +272,6 @@ def test_without_missing_cells_it_is_the_fit_of_complete_data(shape, options):
     assert_allclose(incomplete.weights, complete.weights, rtol=0, atol=1e-10)
     assert incomplete.objective == pytest.approx(complete.objective, rel=1e-10)
     assert incomplete.inertia == pytest.approx(complete.inertia, rel=1e-10)
-
-
-@pytest.mark.parametrize("base", ["complete", "incomplete"])
-@pytest.mark.parametrize("bound", [1.5, 1.7])
-def test_a_missing_cell_in_a_feature_without_weight_changes_no_label(base, bound):
-    """Weights move a little: the method scales cases by the weights that made the partition, and
-    in the first iteration every feature has one. At a fixed point nothing would move; the best
-    state need not be one, and a case between two clusters might change: so these are separated."""
-    X, _ = clusters(gap=4.0)
-    if base == "incomplete":
-        X = with_missing(X, 0.05)
-    one = quiet_fit(make_model(trim=0, l1_bound=bound, n_init=50), X)
-    assert one.feature_weights_[-1] == 0
-    pierced = X.copy()
-    pierced[::5, -1] = np.nan
-    other = quiet_fit(make_model(trim=0, l1_bound=bound, n_init=50), pierced)
-    assert rand_score(one.labels_, other.labels_) == 1
-    assert_allclose(other.feature_weights_, one.feature_weights_, rtol=0, atol=0.03)
-    assert other.objective_ == pytest.approx(one.objective_, rel=0.03)
 
 
 @pytest.mark.parametrize("method", ["predict", "transform", "score_samples", "is_outlier"])
@@ -609,10 +581,3 @@ def test_frames_with_nulls_are_arrays_with_nan(make):
     assert_array_equal(framed.feature_names_in_, frame_names)
     for method in ("predict", "transform", "score_samples", "is_outlier"):
         assert_array_equal(getattr(framed, method)(frame), getattr(model, method)(X))
-
-
-def test_the_summary_counts_missing_cells():
-    X = with_missing(clusters()[0])
-    model = quiet_fit(make_model(l1_bound=1.5), X)
-    assert f"{np.isnan(X).sum()} of {X.size} cells missing" in model.summary()
-    assert "3 clusters of 60 cases: 20, 20, 20" in model.summary()
