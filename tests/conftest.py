@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from joblib import parallel_config
 
 import browsing
 import skips
@@ -84,15 +85,16 @@ def closed_figures(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _no_processes() -> Iterator[None]:
     """Keep searches in this process: their own would take longer to start than most to run."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "HERE", float("inf"))
+    with parallel_config("sequential"):
         yield
 
 
 @pytest.fixture
-def in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+def in_processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let searches with several jobs hand out every task, however short."""
-    monkeypatch.setattr(runner, "HERE", 0.0)
+    monkeypatch.setattr(runner, "SERIAL_SECONDS", 0.0)
+    with parallel_config("loky"):
+        yield
 
 
 @pytest.fixture

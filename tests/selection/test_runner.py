@@ -160,8 +160,8 @@ def test_any_number_of_jobs_gives_the_same(n_jobs, in_processes):
 
 
 @pytest.mark.slow
-def test_tasks_that_begin_here_and_end_in_processes_give_the_same(monkeypatch):
-    monkeypatch.setattr(runner_module, "HERE", 0.05)
+def test_tasks_that_begin_here_and_end_in_processes_give_the_same(in_processes, monkeypatch):
+    monkeypatch.setattr(runner_module, "SERIAL_SECONDS", 0.05)
     assert_same(small_clest(n_jobs=2).fit(blobs()), alone("Clest"))
 
 

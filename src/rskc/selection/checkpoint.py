@@ -81,41 +81,39 @@ class Checkpoint:
     def _identify(self, asked: dict[str, str | None]) -> dict[str, str]:
         with self._connection:
             self._connection.execute("begin immediate")
-            found = dict(self._connection.execute("select name, value from identity"))
-            if not found:
-                fresh = str(np.random.SeedSequence().generate_state(1)[0])
-                found = {name: fresh if value is None else value for name, value in asked.items()}
-                rows = sorted(found.items())
+            stored = dict(self._connection.execute("select name, value from identity"))
+            if not stored:
+                seed = str(np.random.SeedSequence().generate_state(1)[0])
+                stored = {name: seed if value is None else value for name, value in asked.items()}
+                rows = sorted(stored.items())
                 self._connection.executemany("insert into identity values (?, ?)", rows)
-        if not str(found.get("seed")).isdecimal():
+        if not str(stored.get("seed")).isdecimal():
             raise sqlite3.DatabaseError("it has no seed")
-        for name in [*asked, *(name for name in found if name not in SET_WITH_SEED)]:
-            if (
-                name not in asked
-                or name not in found
-                or (asked[name] is not None and asked[name] != found.get(name))
-            ):
-                raise self._refusal(name, found.get(name), asked.get(name))
-        return found
+        wanted = {k: stored.get(k) if value is None else value for k, value in asked.items()}
+        compared = {k: value for k, value in stored.items() if k not in SET_WITH_SEED}
+        for name in wanted | compared:
+            if wanted.get(name) != compared.get(name):
+                raise self._refusal(name, stored.get(name), asked.get(name))
+        return stored
 
     def claim(self, name: str, value: str) -> None:
         """Add to the identity, or refuse the file if it was made for something else."""
         with self._or_refuse(), self._connection:
             row = (name, value)
             self._connection.execute("insert or ignore into identity values (?, ?)", row)
-            asked = self._connection.execute("select value from identity where name = ?", (name,))
-            (found,) = asked.fetchone()
-        if found != value:
-            raise self._refusal(name, found, value)
+            query = "select value from identity where name = ?"
+            (stored,) = self._connection.execute(query, (name,)).fetchone()
+        if stored != value:
+            raise self._refusal(name, stored, value)
         self.identity[name] = value
 
-    def _refusal(self, name: str, found: str | None, asked: str | None) -> ParameterError:
-        what = f"{{{name}}}={{found}} and this search has {{{name}}}={{asked}}"
+    def _refusal(self, name: str, stored: str | None, asked: str | None) -> ParameterError:
+        what = f"{{{name}}}={{stored}} and this search has {{{name}}}={{asked}}"
         if name == "data":
             what = "other data"
         remedy = "give the name of a new file, or delete this one to begin again"
         words = f"was made with {what}; {remedy}."
-        return ParameterError("checkpoint", self.path, words, found=found, asked=asked)
+        return ParameterError("checkpoint", self.path, words, stored=stored, asked=asked)
 
     def results(self) -> dict[str, Result]:
         """Return the finished tasks."""

@@ -12,13 +12,7 @@ from rskc.inputs.validation import check_choice, check_integer, check_real
 from rskc.metrics import classification_error_rate
 from rskc.selection.references import REFERENCES, Reference
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import (
-    Search,
-    check_clusters,
-    configured,
-    fit_quietly,
-    with_clusters,
-)
+from rskc.selection.search import Search, check_clusters, configured, fit_quietly
 from rskc.selection.subsample import Sample
 
 DATA, REFERENCE = 0, 1
@@ -183,9 +177,6 @@ class Clest(Search):
         table["passed"], self.n_clusters_ = choice
         table["chosen"] = table.n_clusters == self.n_clusters_
         self.table_ = table
-
-    def _chosen(self) -> dict[str, Any]:
-        return with_clusters(self.estimator, self.n_clusters_)
 
 
 def most_below(rule: str, level: float, n_references: int) -> int:

@@ -6,7 +6,7 @@ upwards: each fit makes its own restarts, and one more branch begins at the solu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, combinations, pairwise, product
@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.comparison import Judgment, compare
+from rskc.comparison import Partition, compare
 from rskc.exceptions import ParameterError
 from rskc.inputs.case_weights import mean_by_weight
 from rskc.inputs.labels import adjusted_rand_index
-from rskc.inputs.validation import check_real, is_integer, is_real
+from rskc.inputs.validation import check_real, is_integer
 from rskc.metrics import revised_silhouette
 from rskc.model.fitted import by_column, feature_names
 from rskc.model.fitting import fit
@@ -27,7 +27,14 @@ from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import with_few_starts
 from rskc.selection.halves import HalfSamples, split_in_parts
 from rskc.selection.runner import Key, Runner, seed_of
-from rskc.selection.search import Search, check_bounds, check_clusters, check_sparse, configured
+from rskc.selection.search import (
+    Search,
+    check_bounds,
+    check_clusters,
+    check_sparse,
+    check_values,
+    configured,
+)
 from rskc.selection.subsample import Sample
 from rskc.solver import Warm
 from rskc.solver.feature_groups import count_active
@@ -119,8 +126,8 @@ class GridSearch(Search):
         import pandas as pd
 
         paths = self._paths(sample.shape[0], self._n_units(sample.shape[1]))
-        found = fit_paths("Settings", paths, sample, self._for_comparisons(), runner, describe_fit)
-        settings, fits = list(chain(*paths)), list(chain(*found))
+        fits = fit_paths(paths, sample, self._for_comparisons(), runner, describe_fit)
+        settings = list(chain(*paths))
         table = pd.DataFrame(
             {
                 "n_clusters": [setting["n_clusters"] for setting in settings],
@@ -132,12 +139,12 @@ class GridSearch(Search):
         table["consensus"] = _consensus(fits, table.n_clusters.to_numpy(), sample.weights)
         agreed = [_agreed(table, K) for K in numbers]
         self.weights_ = by_column(self, np.array([fit["weights"] for fit in fits]))
-        judged = [
-            Judgment(fits[i]["labels"], fits[i]["outliers"], self.weights_[i], K)
+        partitions = [
+            Partition(fits[i]["labels"], fits[i]["outliers"], self.weights_[i], K)
             for i, K in zip(agreed, numbers, strict=True)
         ]
-        named = self._drawn.numbers, feature_names(self), sample.weights
-        self.changes_ = [compare(fewer, more, *named) for fewer, more in pairwise(judged)]
+        names = self._drawn.numbers, feature_names(self), sample.weights
+        self.changes_ = [compare(fewer, more, *names) for fewer, more in pairwise(partitions)]
         wanted = self.estimator.n_clusters
         best = agreed[numbers.index(wanted) if wanted in numbers else 0]
         self.table_ = table.assign(chosen=np.arange(len(table)) == best)
@@ -149,13 +156,8 @@ class GridSearch(Search):
 
 def check_trims(trims: Any) -> list[float]:
     """Return the trimming shares, upwards."""
-    values = [trims] if is_real(trims) else trims
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ParameterError("trims", trims, "must be a share of cases, or several.")
-    shares = sorted({check_real("trims", trim, 0, 0.5) for trim in values})
-    if not shares:
-        raise ValueError("trims is empty; give the shares of cases to trim.")
-    return shares
+    what = "a share of cases, or a list of shares"
+    return check_values("trims", trims, what, lambda trim: check_real("trims", trim, 0, 0.5))
 
 
 def _consensus(fits: list[Result], numbers: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
@@ -184,20 +186,20 @@ Described = Callable[[Any, Sample], Result]
 
 
 def fit_paths(
-    name: str,
     paths: Sequence[Path],
     sample: Sample,
     estimator: Any,
     runner: Runner,
     described: Described,
     more: int = 0,
-) -> list[list[Result]]:
-    """Fit with all settings, and return for each path what ``described`` says of its models."""
+) -> list[Result]:
+    """Fit with all settings of all paths, and return what ``described`` says of each model."""
     work = partial(_fit_path, sample, paths, estimator, runner.seed, described)
-    results = runner.run(name, work, [(i,) for i in range(len(paths))], more)
+    results = runner.run("Settings", work, [(i,) for i in range(len(paths))], more)
     return [
-        [{name: values[j] for name, values in result.items()} for j in range(len(path))]
+        {name: values[j] for name, values in result.items()}
         for result, path in zip(results, paths, strict=True)
+        for j in range(len(path))
     ]
 
 
@@ -279,26 +281,20 @@ def _silhouette(model: Any, sample: Sample) -> float:
 
 def fit_half_paths(
     paths: Sequence[Path], sample: Sample, estimator: Any, n_splits: int, runner: Runner
-) -> list[list[HalfSamples]]:
+) -> list[HalfSamples]:
     """Fit with all settings to the halves of the cases, split in the same way for all."""
     keys = [(i, split) for i in range(len(paths)) for split in range(n_splits)]
     work = partial(_fit_halves, sample, paths, estimator, runner.seed)
     results = runner.run("Halves of the settings", work, keys) if keys else []
-    (n, p), fits = sample.shape, []
+    (n, p), halves = sample.shape, []
     for i, path in enumerate(paths):
         splits = results[i * n_splits : (i + 1) * n_splits]
-        nothing = {
-            "labels": np.zeros((len(path), 0, n), np.int32),
-            "selected": np.zeros((len(path), 0, p), bool),
-        }
-        labels, selected = (
-            np.concatenate([nothing[name], *(split[name] for split in splits)], axis=1)
-            for name in nothing
-        )
-        fits.append(
-            [HalfSamples(*halves, sample.masses) for halves in zip(labels, selected, strict=True)]
-        )
-    return fits
+        for j in range(len(path)):
+            labels = np.array([split["labels"][j] for split in splits], np.int32)
+            selected = np.array([split["selected"][j] for split in splits], bool)
+            shaped = labels.reshape(-1, n), selected.reshape(-1, p)
+            halves.append(HalfSamples(*shaped, sample.masses))
+    return halves
 
 
 def _fit_halves(

@@ -77,22 +77,39 @@ def uniform_reference(X: np.ndarray, masses: np.ndarray | None = None) -> Refere
 
 
 def pca_reference(X: np.ndarray, masses: np.ndarray | None = None) -> Reference:
-    """Let cases be drawn evenly in a box along the principal axes, so that correlations stay.
-
-    The axes come from the singular values of the n x p data: nothing is p x p.
-    """
-    filled, missing = _filled(X, masses)
-    mean, scores, _, axes = _principal(filled, masses)
-    box = partial(even_between, scores.min(axis=0), scores.max(axis=0))
-    return Reference(box, axes, mean, missing, len(filled))
+    """Let cases be drawn evenly in a box along the principal axes, so that correlations stay."""
+    return _along_axes(
+        X, masses, lambda scores, _: partial(even_between, scores.min(axis=0), scores.max(axis=0))
+    )
 
 
 def normal_reference(X: np.ndarray, masses: np.ndarray | None = None) -> Reference:
     """Let cases be drawn from a normal cloud with the principal axes of the data."""
+    root = np.sqrt(max(X.shape[0] - 1, 1))
+    return _along_axes(X, masses, lambda _, sizes: partial(normal, sizes / root))
+
+
+def _along_axes(
+    X: np.ndarray, masses: np.ndarray | None, spread: Callable[[np.ndarray, np.ndarray], Spread]
+) -> Reference:
+    """Let cases be drawn along the principal axes.
+
+    ``spread`` is told the scores (n, rank) and the singular values (rank,), of n cases that count
+    the same. The axes come from the n x p data: nothing is p x p.
+    """
     filled, missing = _filled(X, masses)
-    mean, _, sizes, axes = _principal(filled, masses)
-    deviations = sizes / np.sqrt(max(len(filled) - 1, 1))
-    return Reference(partial(normal, deviations), axes, mean, missing, len(filled))
+    mean = filled.mean(axis=0) if masses is None else masses @ filled / masses.sum()
+    centered = filled - mean
+    if not np.isfinite(centered).all():
+        raise ValueError("The squares of X overflow: its cells are too large. Rescale its columns.")
+    if masses is None:
+        left, sizes, axes = np.linalg.svd(centered, full_matrices=False)
+        scores = left * sizes
+    else:
+        roots = np.sqrt(masses / masses.mean())
+        _, sizes, axes = np.linalg.svd(centered * roots[:, None], full_matrices=False)
+        scores = centered @ axes.T
+    return Reference(spread(scores, sizes), axes, mean, missing, len(filled))
 
 
 REFERENCES: dict[str, Callable[[np.ndarray, np.ndarray | None], Reference]] = {
@@ -198,28 +215,6 @@ class Steps(NamedTuple):
             left = np.delete(left, first)
         made[left, last] = self.values[last]
         return made
-
-
-class Components(NamedTuple):
-    """The principal axes of some data."""
-
-    mean: np.ndarray  # (p,)
-    scores: np.ndarray  # (n, rank)
-    sizes: np.ndarray  # (rank,) singular values: of n cases that count the same
-    axes: np.ndarray  # (rank, p)
-
-
-def _principal(X: np.ndarray, masses: np.ndarray | None) -> Components:
-    mean = X.mean(axis=0) if masses is None else masses @ X / masses.sum()
-    centered = X - mean
-    if not np.isfinite(centered).all():
-        raise ValueError("The squares of X overflow: its cells are too large. Rescale its columns.")
-    if masses is None:
-        left, sizes, axes = np.linalg.svd(centered, full_matrices=False)
-        return Components(mean, left * sizes, sizes, axes)
-    roots = np.sqrt(masses / masses.mean())
-    _, sizes, axes = np.linalg.svd(centered * roots[:, None], full_matrices=False)
-    return Components(mean, centered @ axes.T, sizes, axes)
 
 
 def _filled(X: np.ndarray, masses: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:

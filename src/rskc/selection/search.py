@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, replace
 from importlib.metadata import version
@@ -32,6 +32,7 @@ from rskc.inputs.validation import (
     check_real,
     check_seed,
     is_integer,
+    is_real,
     is_word,
     validated,
 )
@@ -189,7 +190,7 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
 
     def _chosen(self) -> dict[str, Any]:
         """Return the parameters of the model that was chosen."""
-        raise NotImplementedError
+        return with_clusters(self.estimator, self.n_clusters_)
 
     def _refit(self, X: Any, counted: dict[str, Any], searched_all: bool) -> None:
         """Fit the chosen model to all the data, which may be those that were searched on.
@@ -317,16 +318,25 @@ def with_clusters(estimator: Any, n_clusters: int) -> dict[str, Any]:
     return {"n_clusters": n_clusters, **dense}
 
 
+def check_values(name: str, values: Any, what: str, check: Callable[[Any], Any]) -> list:
+    """Return the values of a parameter that are to be tried, each of them checked, upwards."""
+    several = [values] if is_real(values) else values
+    if isinstance(several, str | Iterator) or not isinstance(several, Iterable):
+        raise ParameterError(name, values, f"must be {what}.")
+    checked = sorted({check(value) for value in several})
+    if not checked:
+        raise ParameterError(name, values, f"is empty; give {what}.")
+    return checked
+
+
 def check_clusters(n_clusters: Any, least: int, n_cases: int) -> list[int]:
     """Return the numbers of clusters to try, upwards."""
-    values = [n_clusters] if is_integer(n_clusters) else n_clusters
-    if isinstance(values, str | Iterator) or not isinstance(values, Iterable):
-        raise ParameterError(
-            "n_clusters", n_clusters, "must be a number of clusters, or a list or range of them."
-        )
-    numbers = sorted({check_integer("n_clusters", K, least) for K in values})
-    if not numbers:
-        raise ValueError("n_clusters is empty; give the numbers of clusters to try.")
+    numbers = check_values(
+        "n_clusters",
+        n_clusters,
+        "a number of clusters, or a list or range of them",
+        lambda K: check_integer("n_clusters", K, least),
+    )
     if numbers[-1] > n_cases:
         raise ParameterError(
             "n_clusters",
@@ -337,32 +347,28 @@ def check_clusters(n_clusters: Any, least: int, n_cases: int) -> list[int]:
     return numbers
 
 
-def check_sparse(estimator: Any) -> RobustSparseKMeans:
-    """Return a copy of an estimator that has a bound."""
+def check_sparse(estimator: Any) -> None:
+    """Refuse an estimator that has no bound."""
     if not isinstance(estimator, RobustSparseKMeans):
         raise TypeError(
             f"estimator={estimator!r:.80} must be a RobustSparseKMeans: others have no L1 bound."
         )
-    return clone(estimator).set_params(l1_bound="half", n_features=None)
 
 
 def check_bounds(l1_bounds: Any, p: int) -> np.ndarray:
-    """Return the bounds of a path, upwards; some of them evenly spaced, if a number is given."""
-    root = float(np.sqrt(p))
+    """Return the bounds of a path, upwards; evenly spaced ones, if their number is given."""
     if p == 1:
         raise ValueError("X has one feature only: there is no L1 bound to choose.")
     if is_integer(l1_bounds):
         return spaced_bounds(check_integer("l1_bounds", l1_bounds, 2), p)
-    try:
-        bounds = np.unique(np.asarray(l1_bounds, dtype=float))
-    except (TypeError, ValueError):
-        words = "must be a number of bounds, or the bounds."
-        raise ParameterError("l1_bounds", l1_bounds, words) from None
-    if bounds.size == 0:
-        raise ValueError("l1_bounds is empty; give a number of bounds, or the bounds.")
-    for bound in bounds:
-        check_real("l1_bounds", bound, 1, root * (1 + 1e-9), f" for {p} features, or their number")
-    return bounds
+    limits = 1, float(np.sqrt(p)) * (1 + 1e-9), f" for {p} features, or how many bounds to try"
+    bounds = check_values(
+        "l1_bounds",
+        l1_bounds,
+        "how many bounds to try, or a list of bounds",
+        lambda bound: check_real("l1_bounds", bound, *limits),
+    )
+    return np.array(bounds)
 
 
 def spaced_bounds(number: int, p: int) -> np.ndarray:
