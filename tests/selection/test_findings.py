@@ -25,16 +25,16 @@ def test_clest_says_why():
     search.table_ = search.table_.assign(n_below=[5, 1], chosen=[False, True])
     assert describe(search).reason == "predicted better than 19 of 20 reference sets"
     search.n_clusters_, search.table_ = 1, search.table_.assign(chosen=False)
-    assert describe(search).reason.startswith("no number of them")
+    assert describe(search).reason.startswith("no number of clusters")
     assert describe(search).curve.chosen is None
 
 
 @pytest.mark.parametrize(
     ("rule", "level", "words"),
     [
-        ("agreement", 0.05, "none of the 4 reference sets has a smaller error, and if its"),
+        ("agreement", 0.05, "none of the 4 reference sets has a smaller error and its"),
         ("agreement", 0.5, "no more than 1 of the 4 reference sets have a smaller error"),
-        ("paper", 0.05, "none of the 4 reference sets has a smaller error. Of those, the one"),
+        ("paper", 0.05, "none of the 4 reference sets has a smaller error. Of those that pass, the one"),
     ],
 )
 def test_clest_describes_its_rule(rule, level, words):
@@ -52,7 +52,7 @@ def test_gap_l1_describes_its_rule():
     search = GapL1(MODEL, 5, n_permutations=3, rule="largest", **HOW).fit(DATA)
     assert describe(search).suggests == {"l1_bound": search.l1_bound_}
     assert describe(search).reason == "the largest gap"
-    assert "The bound with the largest gap" in describe(search).rule
+    assert "The bound with the largest gap is chosen" in describe(search).rule
     search.set_params(rule="1se")
     assert describe(search).suggests == {"l1_bound": search.l1_bound_1se_}
     assert "within one standard error of the largest gap" in describe(search).rule
@@ -69,7 +69,7 @@ def test_the_grid_does_not_choose_the_number_of_clusters():
     search = GridSearch(MODEL, [2, 3], None, [0, 0.1], **HOW).fit(DATA)
     finding = describe(search)
     assert finding.suggests == {"trim": search.best_params_["trim"]}
-    assert "Half-samples can choose it" in finding.explanation
+    assert "Half-samples can choose the number" in finding.explanation
     assert {row[1] for row in finding.table.rows} == {"1.6"}
 
 

@@ -764,8 +764,8 @@ def test_of_equals_the_simplest_is_agreed_on():
             "trim": [0, 0, 0.1, 0.05, 0],
         }
     )
-    assert grid_module._agreed(table, 3) == 3
-    assert grid_module._agreed(table, 2) == 0
+    assert grid_module._most_agreed_row(table, 3) == 3
+    assert grid_module._most_agreed_row(table, 2) == 0
 
 
 def test_a_grid_without_sparsity():

@@ -21,8 +21,8 @@ DATA, REFERENCE = 0, 1
 # that joins true ones may be predicted as well as the true number, so the largest good one is
 # taken: whose agreement is this much below the best at most, or half of what one cluster too many
 # costs.
-LEAST_AGREEMENT = 0.5
-NEARLY_AS_GOOD = 0.1
+MIN_CER_AGREEMENT = 0.5
+MAX_CER_AGREEMENT_LOSS = 0.1
 TINY = np.finfo(float).tiny
 
 
@@ -197,12 +197,12 @@ def paper_rule(table: Any, level: float, n_references: int) -> Any:
 def agreement_rule(table: Any, level: float, n_references: int) -> Any:
     """Among the K that pass and agree nearly as well as the best of them, the largest."""
     most = most_below("agreement", level, n_references)
-    passed = ((table.n_below <= most) & (table.agreement >= LEAST_AGREEMENT)).to_numpy()
+    passed = ((table.n_below <= most) & (table.agreement >= MIN_CER_AGREEMENT)).to_numpy()
     if not passed.any():
         return passed, 1
     # What it costs to split one of K - 1 true clusters: .39, .20, .13, .10, .08 for K = 3 to 7.
     splitting = 0.5 / (table.n_clusters - 1) ** 2 / np.maximum(table.reference_cer, TINY)
-    tolerance = np.minimum(NEARLY_AS_GOOD, splitting / 2)
+    tolerance = np.minimum(MAX_CER_AGREEMENT_LOSS, splitting / 2)
     best = table[passed].agreement.max()
     good = table[passed & (table.agreement >= best - tolerance)]
     return passed, int(good.n_clusters.max())
@@ -224,5 +224,5 @@ def _split_error(sample: Sample, reference: Reference, estimator: Any, seed: int
     test, learning = map(sample.take, np.split(rng.permutation(n), [n // 3]))
     models = [configured(estimator, seed_of(seed, *key, i), n_clusters=K) for i in (0, 1)]
     predicted = fit_quietly(models[0], learning).predict(test.X)
-    found = fit_quietly(models[1], test).labels_
-    return {"cer": classification_error_rate(predicted, found, test.weights)}
+    clustered = fit_quietly(models[1], test).labels_
+    return {"cer": classification_error_rate(predicted, clustered, test.weights)}

@@ -31,10 +31,10 @@ from rskc.selection.subsample import Sample
 from rskc.solver import Solution, Warm, solve_near, solve_path
 from rskc.solver.feature_groups import FeatureGroups, count_active
 
-# Of the bounds to be tried, this share is spaced evenly; the others close in on the choice.
+# This share of the bounds is spaced evenly; the others close in on the choice.
 SPACED_SHARE = 0.6
-# No bound is tried between two that differ by less: features come in by twos and threes.
-CLOSE = 1.1
+# No bound is tried between two of a smaller ratio: they differ by two or three features.
+MIN_BOUND_RATIO = 1.1
 # The log of 0 is taken to be that of this.
 TINY = np.finfo(float).tiny
 
@@ -43,11 +43,11 @@ TINY = np.finfo(float).tiny
 class GapL1(Search):
     """L1 bound by the permutation gap, with trimming on.
 
-    The objective grows with the bound, whether the features tell clusters apart or not. So it is
-    compared with that of data in which each column was permuted on its own: these have the same
-    columns, the same missing cells, and no clusters. The gap is the difference of the logs. Cases
-    are trimmed in both. Only cases that are neither trimmed nor outliers are permuted: otherwise
-    the cells of outlying cases would spread over most of the permuted ones.
+    The objective grows with the bound, whether or not the features separate clusters. So it is
+    compared with the objective on data in which each column is permuted on its own: these have the
+    same columns, the same missing cells, and no clusters. The gap is the difference of the logs.
+    Cases are trimmed in both. Only cases that are neither trimmed nor outliers are permuted:
+    otherwise the cells of outlying cases would spread over most of the permuted ones.
 
     Parameters
     ----------
@@ -224,9 +224,11 @@ def _widest_in_question(bounds: np.ndarray, table: Any) -> int | None:
     """Find the interval below the choice or, if narrow, the wider one next to the largest gap."""
     ratios = bounds[1:] / bounds[:-1]
     choice, largest = within_one_error(table), int(table.gap.argmax())
-    if choice > 0 and ratios[choice - 1] > CLOSE:
+    if choice > 0 and ratios[choice - 1] > MIN_BOUND_RATIO:
         return choice - 1
-    nearby = [i for i in (largest - 1, largest) if 0 <= i < len(ratios) and ratios[i] > CLOSE]
+    nearby = [
+        i for i in (largest - 1, largest) if 0 <= i < len(ratios) and ratios[i] > MIN_BOUND_RATIO
+    ]
     return max(nearby, key=lambda i: ratios[i], default=None)
 
 
