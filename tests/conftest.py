@@ -101,7 +101,7 @@ def in_processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def few_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let searches repeat less than their defaults, for tests of what is done with their results.
 
-    What they find is tested in test_selection.py and test_stability.py.
+    What they find is tested in tests/selection.
     """
     few: dict[Any, dict[str, Any]] = {
         Clest.__init__: {"n_splits": 3, "n_references": 3},

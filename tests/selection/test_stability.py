@@ -186,24 +186,6 @@ def test_another_clusterer():
 # ---- Laws
 
 
-def test_processes_change_nothing(simulated, found, in_processes):
-    twice = _search(simulated.data, n_jobs=2)
-    assert found.table_.equals(twice.table_)
-    assert_array_equal(found.half_labels_, twice.half_labels_)
-
-
-def test_resumption_and_seed(simulated, found, tmp_path):
-    file = tmp_path / "search.checkpoint"
-
-    def stop(done, _):
-        if done == 9:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        _search(simulated.data, checkpoint=file, progress=stop)
-    assert found.table_.equals(_search(simulated.data, checkpoint=file).table_)
-
-
 def test_units_and_order_of_features_do_not_matter(simulated, found):
     moved = _search(2.0 * simulated.data[:, ::-1] + 3.0)
     assert moved.n_clusters_ == found.n_clusters_
