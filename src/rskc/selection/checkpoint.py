@@ -1,7 +1,7 @@
-"""Finished tasks on disk, so that a search that was stopped can go on where it was.
+"""Finished tasks on disk, so that a search that was stopped can go on from there.
 
-One SQLite file: what is committed is there whole or not at all, whatever kills the process. It also
-holds what the results were made for, and is refused for anything else.
+One SQLite file: a commit is there as a whole or not at all, whatever kills the process. The file
+also says which data and settings the results are for, and is refused for any others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rskc.exceptions import ParameterError
 Result = Mapping[str, Any]  # numbers and arrays
 
 FORMAT = "rskc checkpoint 2"
-# Known only when the seed is, for of a large table the seed draws the cases: see ``claim``.
+# Known after the seed only, because the seed draws the cases of a large table: see ``claim``.
 SET_WITH_SEED = ("data",)
 TABLES = """
 create table if not exists identity (name text primary key, value text not null);
@@ -30,15 +30,15 @@ create table if not exists results (key text primary key, value blob not null);
 
 
 class Checkpoint:
-    """Keeps results in a file, or nothing but what they are made for.
+    """Keeps results and their identity in a file; without a file, the identity only.
 
     Parameters
     ----------
     path : str, path or None
         The file, made if it is not there; None to keep nothing.
     identity : mapping
-        What the results depend on. Must equal what the file was made for; a value of None stands
-        for the file's own.
+        All that the results depend on. It must equal that of the file; None stands for the value
+        in the file.
     """
 
     def __init__(self, path: str | os.PathLike | None, identity: Mapping[str, str | None]):
@@ -133,12 +133,12 @@ class Checkpoint:
             self._connection.execute("insert or replace into results values (?, ?)", row)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._connection.close()
 
 
 def _unpacked(key: str, value: Any) -> dict[str, Any]:
-    """Return a result, if its bytes are those that were kept under this key."""
+    """Return a result, if its bytes are those that were stored under this key."""
     size = len(_digest("", b""))
     if not isinstance(value, bytes) or value[:size] != _digest(key, value[size:]):
         raise sqlite3.DatabaseError("a result in it is damaged")
