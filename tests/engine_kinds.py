@@ -142,6 +142,9 @@ def has_cuda(library):
     return torch.cuda.is_available()
 
 
+# The device of tests of blocks: torch's CPU where there is no other.
+DEVICE = "cuda" if has_cuda("torch") else "cpu"
+
 KINDS = {
     "compiled": InMemory(_passes),
     "numpy": InMemory(passes_numpy),

@@ -311,7 +311,7 @@ class ArrayOps:
     def without(self, groups: Any, out: Any) -> Any:
         """Return the groups with -1 for the cases of a mask (n,) or (runs, n)."""
         labels = labels_of(groups)
-        array = self.xp.where(labels_of(out), -self.xp.ones_like(labels), labels)
+        array = self.xp.where(labels_of(out), self.xp.full_like(labels[..., :1], -1), labels)
         if not (isinstance(groups, PartlyTrimmed) or isinstance(out, PartlyTrimmed)):
             return array
         cut, left = joined(groups, out)

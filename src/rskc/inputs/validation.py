@@ -230,7 +230,8 @@ def validated(estimator: Any, X: Any, reset: bool, dtype: Any, sample_weight: An
             dtype=dtype,
             order="C",
             accept_sparse="csr",
-            ensure_all_finite="allow-nan",
+            # An array that goes to a device is looked through there, or by all threads.
+            ensure_all_finite=False if getattr(estimator, "device", None) else "allow-nan",
         )
     if issparse(checked) and has_nan(checked):
         raise ValueError(

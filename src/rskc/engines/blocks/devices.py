@@ -6,7 +6,6 @@ block: labels and costs are 8 bytes a case, where 50 columns are 200.
 
 from __future__ import annotations
 
-import copy
 import threading
 import weakref
 from collections import Counter
@@ -33,12 +32,12 @@ from rskc.engines.memory import MemoryEngine
 from rskc.utils.machine import free_memory
 
 # What a thread has of its block on the device, as many times the block: rows, a table, work arrays.
-BLOCKS_IN_WORK = 5
+BLOCKS_IN_WORK = 7
 # Threads that work on blocks of this process: four keep the bus busy, and more are in each other's
 # way between passes. A fit of 10 GB took 70 s with 16, and 34 s with eight or four.
 DEVICE_THREADS = 8
 # Bytes of the blocks into which an array in memory is cut: large ones, of which a graph has few
-# tasks, up to half of the device memory in work.
+# tasks, up to a third of the device memory in work.
 LEAST_BYTES, BLOCK_BYTES = 2**24, 2**29
 
 
@@ -153,7 +152,7 @@ def placed(X: np.ndarray, device: str) -> Any:
     budget = memory_budget(partial(free_on, device), DEVICE_MEMORY)
     if X.size * (X.dtype.itemsize + 16) <= budget:
         return device_named(device).copy(X)
-    share = budget // (2 * BLOCKS_IN_WORK * DEVICE_THREADS)
+    share = budget // (3 * BLOCKS_IN_WORK * DEVICE_THREADS)
     size = min(max(share, LEAST_BYTES), BLOCK_BYTES) // (X.shape[1] * X.dtype.itemsize)
     blocks = cut(X, max(1, size))
     device_named(device).lock(X, blocks)
@@ -257,16 +256,11 @@ class BlockEngine(OnDevice):
         with device.work():
             return device.latest(make, X, self.masses, self.options["frame"])
 
-    def stay(self, has_room: bool, forget: bool) -> BlockEngine:
-        """Copy the rows now, for all passes, or else for each; in memory they may be forgotten."""
-        if has_room:
-            _ = self.owner
+    def stay(self, forget: bool) -> BlockEngine:
+        """Copy the rows now, for all passes; in memory they may be forgotten."""
+        _ = self.owner
         self.X = None if forget else self.X
         return self
-
-    def for_a_pass(self) -> BlockEngine:
-        """Return an engine that lets go of its copy, unless the rows stay on the device."""
-        return self if "owner" in vars(self) else copy.copy(self)
 
     def part(self, cases: Any) -> MemoryEngine:
         """Return the engine in memory of some of the cases."""

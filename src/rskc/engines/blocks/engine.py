@@ -36,8 +36,8 @@ from rskc.engines.memory import WORK_BYTES, MemoryEngine, table_of_coordinates
 from rskc.engines.sums import MASS_SLACK
 
 # Shares of the memory that data leave which tables may take: cells and sides; and cells alone, in
-# single precision.
-TABLE_SHARE, ROUGH_SHARE = 2 / 3, 1 / 2
+# single precision. Of a device, where little else is kept.
+TABLE_SHARE, ROUGH_SHARE, DEVICE_SHARE = 2 / 3, 1 / 2, 0.9
 # The numbers of this many cases are listed; all are counted.
 MOST_LISTED = 100
 
@@ -213,13 +213,13 @@ class BlocksEngine(InBlocks, Engine):
         self.device, self.keeps_rows, self.space = device, data.keep_rows, data.room
         self.engine_type: Any = partial(tasks.engine_of, n_threads=self.threads_a_task)
         self.recipe_type: Any = tasks.TableRecipe
+        self.table_share, self.rough_share = TABLE_SHARE, ROUGH_SHARE
         if device is not None:
             self._use_device(device)
         self.node = self._engines(data.node, self.frame)
-        if device is not None and (self.keeps_rows or data.keep_rows):
-            room, stay = self.blocks.hold(self.has_room), Method("stay", forget=not data.keep_rows)
-            kept = self.blocks.make(stay, self.node, room, keep=True)
-            self.node = self.blocks.make(Method("for_a_pass"), kept)
+        if device is not None and self.keeps_rows:
+            stay = Method("stay", forget=not data.keep_rows)
+            self.node = self.blocks.make(stay, self.node, keep=True)
         self.forget_part()
         if data.brought is not None:
             cases, rows = data.brought
@@ -241,10 +241,9 @@ class BlocksEngine(InBlocks, Engine):
         scheduler.most_threads = DEVICE_THREADS  # of this process
         in_work = scheduler.n_threads * size * self.data.lengths.max() / self.n_cases
         budget = scheduler.device_budget(partial(free_on, device)) - BLOCKS_IN_WORK * in_work
-        sizes = size * self.data.lengths / self.n_cases
-        self.has_room = (np.cumsum(sizes) <= budget / 2).tolist()
-        self.keeps_rows, stays = all(self.has_room), sizes[self.has_room].sum()
-        self.space = max(0, int(budget - (stays if self.keeps_rows or self.data.keep_rows else 0)))
+        self.keeps_rows = size <= budget / 2  # else columns with weight have all the room
+        self.space = max(0, int(budget - size * self.keeps_rows))
+        self.table_share = self.rough_share = DEVICE_SHARE
 
     def _take_cases(self, masses: np.ndarray | None) -> None:
         """Keep the case weights, in their blocks and here, and what is done with arrays."""
@@ -351,7 +350,7 @@ class BlocksEngine(InBlocks, Engine):
         Passes compute in double precision all the same, so that sums and ties are those of any
         other blocks.
         """
-        columns, most = self._columns(weights), self.space * ROUGH_SHARE
+        columns, most = self._columns(weights), self.space * self.rough_share
         if self._fits(columns, self.float64) or self._size(columns, self.float32) > most:
             return self.table(weights)
         cells = self._layouts.get(("rough", columns.tobytes()), partial(self._rough, columns))
@@ -392,7 +391,7 @@ class BlocksEngine(InBlocks, Engine):
 
     def _fits(self, columns, dtype):
         """Whether cells are kept; those before are given up for them."""
-        return self._whole_size(columns, dtype) <= self.space * TABLE_SHARE
+        return self._whole_size(columns, dtype) <= self.space * self.table_share
 
     def lay_out(self, columns, dtype):
         """Return the node of the cells of tables, kept where there is room."""

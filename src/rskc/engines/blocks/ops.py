@@ -197,4 +197,5 @@ def _join(ops, *parts):
 
 
 def _deviations(costs, middle):
-    return np.abs(costs - middle)
+    deviations = costs - middle
+    return np.abs(deviations, out=deviations)
