@@ -132,7 +132,7 @@ def test_what_needs_a_bound_says_so(name):
 
 @each_search
 def test_any_number_of_jobs_gives_the_same(name, in_processes):
-    assert_same(search_of(name, n_jobs=3).fit(corners()), fitted(name))
+    assert_same(search_of(name, n_jobs=2).fit(corners()), fitted(name))
 
 
 @pytest.mark.slow
