@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from rskc import RobustSparseKMeans
-from rskc.comparison import Judgment, compare, compare_solutions
+from rskc.comparison import Partition, compare, compare_solutions
 from rskc.datasets import make_simulation
 from rskc.inputs.labels import count_shared, match_clusters
 from rskc.metrics import classification_error_rate, feature_agreement
@@ -18,7 +18,7 @@ NAMES = np.array(["u", "v", "w", "x"])
 def judgment(labels, outliers=(), weights=(0.5, 0.5, 0, 0), K=None):
     labels = np.array(labels)
     flags = np.isin(np.arange(len(labels)), outliers)
-    return Judgment(labels, flags, np.array(weights, float), K or labels.max() + 1)
+    return Partition(labels, flags, np.array(weights, float), K or labels.max() + 1)
 
 
 def compared(a, b):

@@ -169,7 +169,7 @@ def compare_solutions(
     for model in (a, b):
         check_is_fitted(model, "cluster_centers_")
     _check_features(a, b)
-    first, second = _judgment(a, X), _judgment(b, X)
+    first, second = _partition(a, X), _partition(b, X)
     n, names, weights = len(first.labels), None if X is None else names_of_cases(X), None
     if X is None:
         names = _cases_of_both(a, b)
@@ -209,8 +209,8 @@ def _cases_of_both(a: Any, b: Any) -> Any:
     return names[0] if names else None
 
 
-class Judgment(NamedTuple):
-    """What a solution says of cases and features."""
+class Partition(NamedTuple):
+    """The clusters of some cases, which of them are outliers, and the weights of the features."""
 
     labels: np.ndarray
     outliers: np.ndarray
@@ -218,19 +218,19 @@ class Judgment(NamedTuple):
     n_clusters: int
 
 
-def _judgment(model: Any, X: Any) -> Judgment:
+def _partition(model: Any, X: Any) -> Partition:
     """Return what a model says of cases, or without any of those of its fit."""
     found = (
         (model.labels_, model.outliers_) if X is None else (model.predict(X), model.is_outlier(X))
     )
     labels, outliers, weights = map(to_numpy, (*found, model.feature_weights_))
-    return Judgment(labels, outliers, weights, model.cluster_centers_.shape[0])
+    return Partition(labels, outliers, weights, model.cluster_centers_.shape[0])
 
 
 def compare(
-    a: Judgment, b: Judgment, cases: Any, features: Any, weights: np.ndarray | None = None
+    a: Partition, b: Partition, cases: Any, features: Any, weights: np.ndarray | None = None
 ) -> SolutionComparison:
-    """Compare two judgments of the same cases and features.
+    """Compare two partitions of the same cases, and the weights of the same features.
 
     Clusters are matched, and error rates computed, by the weights of the cases; cases are counted.
     """
