@@ -15,8 +15,8 @@ import pandas as pd
 
 from rskc import RobustSparseKMeans
 from rskc.report import summarize
-from rskc.report._prose import advise
-from rskc.report._searches import curves_of
+from rskc.report._charts import curves_of
+from rskc.report._words import advise
 from rskc.selection import Stability
 
 KEPT = Path(__file__).with_name("sentences.txt")

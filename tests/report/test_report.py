@@ -27,11 +27,11 @@ from rskc.model.warnings import KINDS
 from rskc.pictures.palette import PALETTE, contrast, readable_on
 from rskc.preprocessing.preparer import FLOORED
 from rskc.report import Report, make_report, summarize
+from rskc.report._charts import curves_of
 from rskc.report._clusters import short_names
 from rskc.report._facts import plain_numbers
-from rskc.report._prose import advise
-from rskc.report._searches import curves_of
 from rskc.report._vega import DARK_PAPER
+from rskc.report._words import advise
 from rskc.report.page import TEMPLATES, embedded_json, render, vega_script
 from rskc.selection import (
     Stability,

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rskc.report._searches import curves_of
+from rskc.report._charts import curves_of
 from rskc.report._summary import summarize
 from rskc.report._vega import palette_style
 from rskc.utils.atomic import atomic_write
