@@ -36,6 +36,7 @@ FAR = 10  # scales from which on the color of an outlying cell is at its stronge
 HINT = (
     "Drag to move, Ctrl and wheel to zoom, double-click to go back; point at a case for its name."
 )
+ABOUT = {"case": "case", "cluster": "cluster"}
 SOLID, NO_TIP = {"opacity": 1}, {"opacity": 1, "tooltip": None}
 FINE_EDGE = {"stroke": vl.EDGE, "strokeWidth": 0.5}
 BARE: Chart = {"labels": False, "ticks": False, "grid": False, "domain": False}
@@ -53,26 +54,25 @@ def charts_of(facts: Facts) -> dict[str, Chart]:
     # With one cluster there is no reason to prefer features, nor to look at the first of them.
     is_one = facts.K == 1 and np.ptp(facts.weights) == 0
     is_seen = bool(facts.seen.any() and len(facts.support))
-    charts = {
-        "clusters": _clusters if is_seen else None,
-        "silhouettes": _silhouettes if is_seen and facts.silhouette is not None else None,
-        "weights": None if is_one else _weights,
-        "cells": _heat_map if is_seen and not is_one else None,
-        "outliers": _outliers if is_seen else None,
-        "outlying": _outlying_cells if is_seen and facts.n_cells else None,
+    makers = {
+        "clusters": is_seen and _clusters,
+        "silhouettes": is_seen and facts.silhouette is not None and _silhouettes,
+        "weights": not is_one and _weights,
+        "cells": is_seen and not is_one and _heat_map,
+        "outliers": is_seen and _outliers,
+        "outlying": is_seen and facts.n_cells and _outlying_cells,
     }
-    made: dict[str, Chart] = {
-        id: {"id": id, **make(facts)} for id, make in charts.items() if make is not None
+    charts: dict[str, Chart] = {
+        id: {"id": id, **make(facts)} for id, make in makers.items() if make
     }
-    for chart in made.values():
+    for chart in charts.values():
         for columns in chart["data"].values():
-            columns |= {name: _plain(name, values) for name, values in columns.items()}
-    return made
-
-
-def _plain(name: str, values: Any) -> list:
-    digits = 6 if name in ("place", "start", "end") else 4  # of places among hundreds, or any
-    return values if isinstance(values, list) else plain_numbers(values, digits)
+            for name, values in columns.items():
+                if not isinstance(values, list):
+                    # Of places among hundreds, or of any.
+                    digits = 6 if name in ("place", "start", "end") else 4
+                    columns[name] = plain_numbers(values, digits)
+    return charts
 
 
 def _chosen(facts: Facts, candidates: np.ndarray, most: int) -> np.ndarray:
@@ -155,16 +155,10 @@ def _clusters(facts: Facts) -> Chart:
     ring = vl.mark("point", shape="circle", filled=False, size=170 if few else 90, stroke=vl.SOFT)
     disc = vl.mark("point", filled=True, size=330, fill=vl.PAPER, stroke=vl.INK, strokeWidth=1.2)
     text = vl.mark("text", fontSize=12, fontWeight="bold", fill=vl.INK)
-    about = {"case": "case", "cluster": "cluster"}
-    shown = {
-        "fill": vl.by_cluster(K),
-        "shape": vl.by_cluster(K, shapes=True),
-        "tooltip": vl.tips(digits, **about, distance="weighted distance"),
-    }
-    crossed = {
-        "stroke": vl.by_cluster(K),
-        "tooltip": vl.tips(digits, **about, distance="distance of this outlier"),
-    }
+    tips = vl.tips(digits, **ABOUT, distance="weighted distance")
+    shown = {"fill": vl.by_cluster(K), "shape": vl.by_cluster(K, shapes=True), "tooltip": tips}
+    tips = vl.tips(digits, **ABOUT, distance="distance of this outlier")
+    crossed = {"stroke": vl.by_cluster(K), "tooltip": tips}
     layers = [
         vl.layer("points", ring | {"strokeWidth": 1.4} | NO_TIP, place, "datum.nearer == 1"),
         vl.layer("points", point, place | shown, "datum.outlier == 0", [vl.ZOOM]),
@@ -195,8 +189,7 @@ def _silhouettes(facts: Facts) -> Chart:
     places, used = pictures.stacked(labels, max(1.0, 0.01 * len(rows))), np.unique(labels)
     regular = facts.seen & ~facts.outliers
     means = [facts.mean(values, regular & (facts.labels == k)) for k in used]
-    spans = [places[labels == k] for k in used]
-    starts, ends = (np.array([span[end] for span in spans]) for end in (0, -1))
+    starts, ends = (np.array([places[labels == k][end] for k in used]) for end in (0, -1))
     words = [f"cluster {k} {number(mean, 2)}" for k, mean in zip(used, means, strict=True)]
     key = vl.cluster_key(facts.sizes, vl.MOST_TO_REPEAT)
     key += [vl.entry("square", vl.INK, "outliers")] if facts.outliers[rows].any() else []
@@ -211,17 +204,13 @@ def _silhouettes(facts: Facts) -> Chart:
             "condition": {"test": "datum.outlier == 1", "value": vl.INK},
             **vl.by_cluster(K),
         },
-        "tooltip": vl.tips(
-            case="case", cluster="cluster", second="next cluster", value="silhouette"
-        ),
+        "tooltip": vl.tips(**ABOUT, second="next cluster", value="silhouette"),
     }
-    lines: Chart = {
-        "x": vl.field("start", title=title),
-        "x2": {"field": "end"},
-        "y": vl.field("mean", title="silhouette"),
-        "tooltip": vl.tips(cluster="cluster", mean="mean silhouette"),
-    }
+    lines: Chart = {"x": vl.field("start", title=title), "x2": {"field": "end"}}
+    lines |= {"y": vl.field("mean", title="silhouette")}
+    lines |= {"tooltip": vl.tips(cluster="cluster", mean="mean silhouette")}
     dashes = vl.mark("rule", stroke=vl.INK, strokeDash=[4, 3], strokeWidth=1.3)
+    bar = vl.mark("rect", strokeWidth=0)
     return {
         "title": "How clearly each case belongs",
         "alt": "Bars of the silhouettes of the cases, sorted within clusters, from 0 to 1. The "
@@ -231,13 +220,7 @@ def _silhouettes(facts: Facts) -> Chart:
         "could as well belong to the neighbor.",
         "notes": _notes(facts, seen, rows),
         "key": key,
-        "spec": vl.spec(
-            260,
-            [
-                vl.layer("bars", vl.mark("rect", strokeWidth=0), bars),
-                vl.layer("means", dashes, lines),
-            ],
-        ),
+        "spec": vl.spec(260, [vl.layer("bars", bar, bars), vl.layer("means", dashes, lines)]),
         "data": {
             "bars": {"place": places, "end": places + 1, "value": values[rows]}
             | {"second": facts.silhouette.second[rows]}
@@ -254,13 +237,9 @@ def _weights(facts: Facts) -> Chart:
     top, held = support[:MOST_WEIGHTS], units.weights[support]
     names, shown = clean_names(units.names[top], CHART_WIDTH), held[: len(top)]
     largest = [f"{cleaned(names[i], 32)} {held[i]:.2g}" for i in range(min(3, len(top)))]
-    notes = []
-    if more := len(support) - len(top):
-        share, least = percent(shown.sum() / held.sum()), number(float(held[-1]), 2)
-        notes = [
-            f"And {more:,} more, down to {least}; the {len(top)} drawn hold {share} of the sum of "
-            "the weights."
-        ]
+    share, least = percent(shown.sum() / held.sum()), number(float(held[-1]), 2)
+    note = f"And {len(support) - len(top):,} more, down to {least}; the {len(top)} drawn hold "
+    note += f"{share} of the sum of the weights."
     bars: Chart = {
         "x": vl.field("weight", title="weight", axis={"tickCount": 6}),
         "y": vl.field("rank", "ordinal", sort=None, axis=_named_axis("features", 170)),
@@ -273,12 +252,12 @@ def _weights(facts: Facts) -> Chart:
         f"{sentence_list(largest)}.",
         "caption": "The larger the weight of a feature, the more it counts when cases are "
         "compared; one without weight does not count at all.",
-        "notes": notes,
+        "notes": [note] * (len(support) > len(top)),
         "key": [],
         "spec": vl.spec(
             30 + 18 * max(len(names), 1),
             [vl.layer("bars", vl.mark("bar", fill=vl.BLUE, tooltip=True), bars)],
-            params=[{"name": "features", "value": names}],
+            {"features": names},
         ),
         "data": {"bars": {"rank": np.arange(len(top)), "weight": shown, "feature": names}},
     }
@@ -322,14 +301,11 @@ def _heat_map(facts: Facts) -> Chart:
     }
     rect = vl.mark("rect", strokeWidth=0, invalid=None)
     triangle = vl.mark("point", filled=True, shape="triangle-left", size=36, fill=vl.INK, xOffset=8)
-    marked = {
-        "x": {"value": "width"},
-        "y": y,
-        "tooltip": vl.tips(case="case", cluster="cluster of this outlier"),
-    }
+    tips = vl.tips(case="case", cluster="cluster of this outlier")
+    marked = {"x": {"value": "width"}, "y": y, "tooltip": tips}
     layers = [
         vl.layer("cells", rect, cells) | {"transform": calculated},
-        vl.strip("rows", facts.K, y=y, tooltip=vl.tips(case="case", cluster="cluster")),
+        vl.strip("rows", facts.K, y=y, tooltip=vl.tips(**ABOUT)),
         vl.layer("rows", triangle | SOLID | {"clip": False}, marked, "datum.outlier == 1"),
     ]
     return {
@@ -345,10 +321,7 @@ def _heat_map(facts: Facts) -> Chart:
         "spec": vl.spec(
             min(max(12 * n, 160), 620),
             layers,
-            params=[
-                {"name": "features", "value": names},
-                {"name": "cases", "value": cases["case"]},
-            ],
+            {"features": names, "cases": cases["case"]},
             resolve={"scale": {"fill": "independent"}},
             padding={"left": 22, "right": 16, "top": 5, "bottom": 5},
         ),
@@ -403,14 +376,8 @@ def _outliers(facts: Facts) -> Chart:
             lines.append(vl.line_at(axis, limit, color))
             key.append(vl.entry("line", color, f"{flag} threshold {number(limit)}"))
     colors, shapes, _ = map(list, zip(*FLAG_LOOKS.values(), strict=True))
-    place["tooltip"] = vl.tips(
-        vl.number_format(points["x"]),
-        case="case",
-        cluster="cluster",
-        x="weighted distance",
-        y="unweighted distance",
-        flag="outlier by",
-    )
+    distances = {"x": "weighted distance", "y": "unweighted distance", "flag": "outlier by"}
+    place["tooltip"] = vl.tips(vl.number_format(points["x"]), **ABOUT, **distances)
     looks = {"fill": vl.look("flag", FLAGS, colors), "shape": vl.look("flag", FLAGS, shapes)}
     size = 55 if len(rows) <= vl.FEW_POINTS else 28
     solid = vl.mark("point", size=size, filled=True, opacity=0.85, **FINE_EDGE)
@@ -442,34 +409,28 @@ def _outlying_cells(facts: Facts) -> Chart:
     """Draw the table with a mark at each outlying cell, cases sorted by cluster."""
     assert facts.cells is not None
     n, p, n_cells, rows = facts.n, facts.p, facts.n_cells, pictures.rows_by_cluster(facts.labels)
-    drawn, notes = np.arange(n_cells), []
+    drawn = np.arange(n_cells)
     if n_cells > MOST_MARKS:  # the farthest come first
         others = np.random.default_rng(0).permutation(drawn[FARTHEST:])
         drawn = np.r_[drawn[:FARTHEST], np.sort(others[: MOST_MARKS - FARTHEST])]
-        notes = [
-            f"Drawn: {len(drawn):,} of {count(n_cells, 'cell')}: the {FARTHEST:,} that are "
-            "farthest from their centers, and others taken at random."
-        ]
+    note = f"Drawn: {len(drawn):,} of {count(n_cells, 'cell')}: the {FARTHEST:,} that are farthest "
+    note += "from their centers, and others taken at random."
     chosen = FlaggedCells(*(part[drawn] for part in facts.cells))
     frame = in_units(frame_of_cells(facts.model, chosen), facts.units)
     names = clean_names(np.take(facts.feature_names, chosen.features), CHART_WIDTH)
     used, height = np.unique(facts.labels), min(max(3 * n, 200), 480)
     ends = rows.ends[used]
     titles = {"case": "case", "feature": "feature", "cluster": "cluster", "value": "value"}
-    scales = {
-        axis: {"domain": [-0.5, size - 0.5], "nice": False}
-        for axis, size in zip("xy", (p, n), strict=True)
-    }
+    columns, cases = ({"domain": [-0.5, size - 0.5], "nice": False} for size in (p, n))
     whole = {"tickMinStep": 1, "format": "d", "grid": False}
     beside_strip = BARE | {"titlePadding": 20}
-    by_case, line = "case, by cluster", vl.mark("rule", stroke=vl.SOFT, strokeWidth=0.6)
+    by_case, by_feature = "case, by cluster", "feature, in the order of the table"
+    line = vl.mark("rule", stroke=vl.SOFT, strokeWidth=0.6)
     side = min(max(height / n, 3.0 if n_cells > vl.FEW_POINTS else 5.0), 8.0)
     square = vl.mark("point", shape="square", filled=True, size=side**2)
     marks: Chart = {
-        "x": vl.field(
-            "x", title="feature, in the order of the table", scale=scales["x"], axis=whole
-        ),
-        "y": vl.field("y", title=by_case, scale=scales["y"] | {"reverse": True}, axis=beside_strip),
+        "x": vl.field("x", title=by_feature, scale=columns, axis=whole),
+        "y": vl.field("y", title=by_case, scale=cases | {"reverse": True}, axis=beside_strip),
         "fill": vl.field("scales", scale=_diverging([-FAR, FAR]), legend=None),
         "tooltip": vl.tips(**titles, center="center", scales="scales above the center"),
     }
@@ -487,7 +448,7 @@ def _outlying_cells(facts: Facts) -> Chart:
         f"{number(facts.model.cell_cutoff_)} scales from the center of its cluster, the stronger "
         f"its color the farther away, up to {FAR} scales. A column of marks is a feature worth a "
         "look, a row of them a case.",
-        "notes": notes,
+        "notes": [note] * (n_cells > MOST_MARKS),
         "key": [
             *vl.cluster_key(facts.sizes, vl.MOST_TO_REPEAT),
             vl.entry("square", vl.RED, "above the center"),

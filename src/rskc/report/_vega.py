@@ -6,6 +6,8 @@ style sheet, so that light, dark and print each have their own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from rskc.pictures.palette import MARKERS, PALETTE, cluster_markers, readable_on
@@ -29,6 +31,7 @@ ZOOM = {
     "select": {"type": "interval", "zoom": "wheel![event.ctrlKey || event.metaKey]"},
     "bind": "scales",
 }
+NONE: Mapping[str, Any] = MappingProxyType({})
 DASHES = [[1, 0], [5, 4], [2, 3], [8, 3, 2, 3]]
 
 
@@ -92,10 +95,11 @@ def strip(data: str, K: int, **channels: Any) -> Chart:
     return layer(data, mark("rect", strokeWidth=0, clip=False), place | channels)
 
 
-def spec(height: int, layers: list[Chart], **more: Any) -> Chart:
-    """Make a drawing of layers, as wide as the page."""
+def spec(height: int, layers: list[Chart], lists: Mapping[str, Any] = NONE, **more: Any) -> Chart:
+    """Make a drawing of layers, as wide as the page; expressions may use the lists by name."""
     size = {"width": "container", "height": height, "autosize": {"type": "fit-x"}}
-    return {**size, "layer": layers, **more}
+    params = [{"name": name, "value": value} for name, value in lists.items()]
+    return {**size, "layer": layers, **({"params": params} if params else {}), **more}
 
 
 def number_format(values: list[float]) -> str:
