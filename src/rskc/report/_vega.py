@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from rskc.pictures.palette import MARKERS, PALETTE, cluster_markers, readable_on
+from rskc.pictures.palette import DARK_PALETTE, MARKERS, PALETTE, cluster_markers
 
 Chart = dict[str, Any]
 
 INK, SOFT, PAPER, EDGE = "var(--ink)", "var(--soft)", "var(--paper)", "var(--edge)"
 BLUE, ORANGE = "var(--c0)", "var(--c5)"
 RED, DEEP_BLUE = "#b2182b", "#2166ac"  # of the scheme redblue
-DARK_PAPER = "#14171B"
 SHAPES = dict(
     zip(MARKERS, ("circle", "square", "diamond", "triangle-down", "triangle-up"), strict=True)
 )
@@ -37,9 +36,9 @@ DASHES = [[1, 0], [5, 4], [2, 3], [8, 3, 2, 3]]
 
 def palette_style() -> str:
     """Return the palette for light and print, and a lighter one for the dark, as style sheet."""
-    dark = [readable_on(DARK_PAPER, color) for color in PALETTE]
     first, second = (
-        "".join(f"--c{k}:{color};" for k, color in enumerate(colors)) for colors in (PALETTE, dark)
+        "".join(f"--c{k}:{color};" for k, color in enumerate(colors))
+        for colors in (PALETTE, DARK_PALETTE)
     )
     return f":root{{{first}}}@media screen and (prefers-color-scheme:dark){{:root{{{second}}}}}\n"
 
