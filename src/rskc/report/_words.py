@@ -52,8 +52,8 @@ ADVICE = {
     "value is negative, cluster their logarithms ({Preparer()}).",
     "No feature differs": "By the test no feature differs between the clusters, which may be due "
     "to chance; do not rely on them, and see {Stability}.",
-    "One feature decides": "{feature} has {share} of the squared weight: the clusters are those of "
-    "this feature; {remedy}",
+    "One feature decides": "{feature} has {share} of the squared weight, so that it alone makes the "
+    "clusters; {remedy}",
     "Clusters overlap": "The mean silhouette is {mean}: many cases are about as near to another "
     "center; check with {Stability} whether there are clusters.",
     "A weak cluster": "Silhouettes are low in {clusters}: these cases are about as near to another "
@@ -86,8 +86,6 @@ ADVICE = {
 IN_BRIEF = {
     "bound never binds": "{l1_bound} is so large that it leaves no feature out; to ask for a "
     "number of features, use {n_features}.",
-    "other number of features": "{n_features} cannot be reached, because features tie or do not "
-    "differ.",
     "small cluster": "A small group is taken for outliers; if it is a cluster, lower {trim}.",
     "exposed cluster": "A cluster has hardly more cases than are trimmed; lower {trim} or "
     "{n_clusters}.",
@@ -278,7 +276,9 @@ def _on_trust(summary: Summary, names: KnownNames) -> Findings:
     if K > 1 and share is not None and share >= MANY_OUTLIERS:
         remedy = f"They may be clusters of their own: try {names.with_value('n_clusters', K + 1)}"
         if result["trim_given"]:  # too little, says another piece of advice
-            remedy = f"Let the data decide which to trim: {names.with_value('trim', 'auto')}"
+            remedy = (
+                f"Let the data decide how many to leave out: {names.with_value('trim', 'auto')}"
+            )
         yield "Many outliers", {"share": percent(share), "remedy": remedy}
     stability = enumerate(summary["stability"] or [])
     if low := [f"{k} ({value:.2f})" for k, value in stability if value < UNSTABLE]:
