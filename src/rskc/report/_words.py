@@ -52,7 +52,7 @@ ADVICE = {
     "value is negative, cluster their logarithms ({Preparer()}).",
     "No feature differs": "By the test no feature differs between the clusters, which may be due "
     "to chance; do not rely on them, and see {Stability}.",
-    "One feature decides": "{feature} has {share} of the squared weight, so that it alone makes the "
+    "One feature decides": "{feature} has {share} of the squared weight and alone makes the "
     "clusters; {remedy}",
     "Clusters overlap": "The mean silhouette is {mean}: many cases are about as near to another "
     "center; check with {Stability} whether there are clusters.",
@@ -342,10 +342,10 @@ def _on_choice_of_features(summary: Summary, names: KnownNames) -> Findings:
     is_asked_for = bound <= 1 + 1e-9 and not result["automatic"]
     if is_asked_for or ON_UNITS & set(summary["warning_kinds"]):  # which say so already
         return
-    remedy = "leave it out to see whether there are others."
+    remedy = "leave it out to see whether others do."
     if "drop" in names:
         option = names.with_value("drop", shlex.quote(top))
-        remedy = f"to see whether there are others, leave it out by {option}"
+        remedy = f"to see whether others do, leave it out by {option}"
     if spreads and spreads["largest"] == top and spreads["ratio"] >= WIDE and names[STANDARDIZE]:
         remedy = f"if its units differ, try {names[STANDARDIZE]}"
     share = percent(result["top_share"])
