@@ -22,14 +22,8 @@ CONTRAST = 3  # power of the stability: of a case that changes now and then, hal
 FEW = 300  # up to this many cases, bars stand apart from one another
 NAME_POINTS, MEAN_POINTS = 6.0, 10.0  # height of a line of text
 NARROW = 270.0  # in axes of fewer points, only the mean is written in a cluster
-# Of the cases that a distance flags, or that were trimmed: color, marker, size, and a name.
-LOOKS = {
-    "none": (GRAY, "o", 1.0, "no outlier"),
-    "weighted": (PALETTE[5], "^", 2.0, "outlier: weighted"),
-    "unweighted": (PALETTE[0], "s", 1.6, "outlier: unweighted"),
-    "both": (INK, "D", 1.7, "outlier: both"),
-    "trimmed": (GRAY, "o", 1.0, "trimmed, no outlier"),
-}
+# How large the marks of outliers are, by what makes them ones; of trimmed cases they are hollow.
+SIZES = {"none": 1.0, "weighted": 2.0, "unweighted": 1.6, "both": 1.7, "trimmed": 1.0}
 
 
 @dataclass(eq=False, repr=False)
@@ -126,7 +120,7 @@ class ClusterDisplay:
         x_name, y_name = style.plain_names(plane.axis_names, 40)
         filled = f"{count(plane.n_filled, 'case')} with missing cells"
         filled = f"{filled}, these put at the cluster's center" if plane.n_filled else ""
-        display = cls(
+        return cls(
             plane.positions,
             cases.labels,
             cases.outliers,
@@ -135,15 +129,14 @@ class ClusterDisplay:
             notes=(filled, style.not_shown(n - len(cases.labels))),
             stability=None if stability is None else np.asarray(stability, float)[seen],
             weights=None if weights is None else weights[seen],
-        )
-        return display.plot(ax)
+        ).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the cases in ``ax``, or in a new figure."""
         self.ax_, self.figure_ = style.open_axes(ax, 7.5, 5)
         n, K = len(self.labels), len(self.centers)
-        about = self.positions, self.labels, self.outliers, self.centers
-        low, high, n_beyond = pictures.frame_of(*about)
+        frame = pictures.frame_of(self.positions, self.labels, self.outliers, self.centers)
+        low, high, n_beyond = frame
         self._draw_cases(np.clip(self.positions, low, high))
         # The numbers of the clusters that have cases, in white discs.
         disc = style.backing(boxstyle="circle,pad=0.25", edgecolor=INK, linewidth=1)
@@ -269,12 +262,9 @@ class SilhouetteDisplay:
         seen = np.isfinite(silhouette.a)
         pictures.check_seen(seen)
         values = np.where(seen, silhouette.values, np.nan)
-        shown = silhouette.nearest, model.is_outlier(X)
-        names, weights = (
-            pictures.case_names(X, len(values)),
-            pictures.weights_of_fit(model, shown[0]),
-        )
-        return cls(values, *shown, names=names, weights=weights).plot(ax)
+        labels, names = silhouette.nearest, pictures.case_names(X, len(values))
+        weights = pictures.weights_of_fit(model, labels)
+        return cls(values, labels, model.is_outlier(X), names=names, weights=weights).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the bars in ``ax``, or in a new figure."""
@@ -293,10 +283,7 @@ class SilhouetteDisplay:
             if far.any():
                 values, color = np.where(far, values, np.nan), darker(colors[k], 0.6)
                 self.outlier_bars_[k] = _draw_steps(self.ax_, values, places, thickness, color)
-        mean, m = (
-            self._mean(rows if outlying.all() else rows[~outlying]),
-            np.count_nonzero(outlying),
-        )
+        mean, m = self._mean(rows[outlying.all() | ~outlying]), np.count_nonzero(outlying)
         self.ax_.set(xlim=(0, 1), ylim=(positions[-1] + 1, positions[0] - 1), yticks=[])
         self.ax_.set_xlabel("revised silhouette")
         self.ax_.axvline(mean, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
@@ -434,15 +421,14 @@ class OutlierDisplay:
         model, X = pictures.check_fitted(model, X)
         cases = judge_cases(model, X)
         pictures.check_cases_of_the_fit(model, len(cases.labels), "which cases were trimmed")
-        display = cls(
+        return cls(
             cases.weighted,
             cases.unweighted,
             thresholds=thresholds_of(model),
             trimmed=model.trimmed_,
             names=pictures.case_names(X, len(cases.labels)),
             weights=pictures.weights_of_fit(model, cases.labels),
-        )
-        return display.plot(ax, n_names=n_names)
+        ).plot(ax, n_names=n_names)
 
     def plot(self, ax: Any = None, *, n_names: int = 10) -> Self:
         """Draw the cases in ``ax``, or in a new figure, and name the ``n_names`` most extreme."""
@@ -475,8 +461,8 @@ class OutlierDisplay:
             trimmed = np.asarray(self.trimmed)[scatter.seen] & (flags == 0)
         groups = {flag: (flags == code) & ~trimmed for code, flag in enumerate(pictures.FLAGS)}
         for flag, mine in (groups | {"trimmed": trimmed}).items():
-            color, marker, factor, name = LOOKS[flag]
-            look = {"s": size * factor, "marker": marker, "alpha": 0.8, "zorder": 2.5}
+            color, marker, name = pictures.FLAGS.get(flag, (GRAY, "o", pictures.TRIMMED))
+            look = {"s": size * SIZES[flag], "marker": marker, "alpha": 0.8, "zorder": 2.5}
             look |= {"facecolors": color, "linewidths": 0}
             if flag == "trimmed":
                 look |= {"facecolors": "none", "edgecolors": color, "linewidths": 1}
@@ -494,7 +480,7 @@ class OutlierDisplay:
         for i, (flag, line) in enumerate(draw.items()):
             ends, limit, is_log = scatter.points[:, i], self.thresholds[i], scatter.logarithmic[i]
             if np.isfinite(limit):
-                look = {"color": LOOKS[flag][0], "lw": 1, "zorder": 2}
+                look = {"color": pictures.FLAGS[flag][0], "lw": 1, "zorder": 2}
                 self.lines_[flag] = line(limit, label=f"{flag} threshold {limit:.3g}", **look)
                 ends = np.append(ends, limit)
             low, high = 0.0, 1.2 * max(ends.max(initial=0), 1e-300)
@@ -512,13 +498,10 @@ class OutlierDisplay:
                 axis.set_major_formatter("{x:g}")
                 axis.set_minor_formatter(NullFormatter())
             else:
-                axis.set_ticks(
-                    ticks := pictures.cube_ticks(high), [f"{value:g}" for value in ticks]
-                )
+                ticks = pictures.cube_ticks(high)
+                axis.set_ticks(ticks, [f"{value:g}" for value in ticks])
 
-    def _write_names(
-        self, scatter: pictures.DistanceScatter, flagged: np.ndarray, n_names: int
-    ) -> None:
+    def _write_names(self, scatter: Any, flagged: np.ndarray, n_names: int) -> None:
         rows, points = np.flatnonzero(scatter.seen), scatter.points
         typical = np.median(points, axis=0) if len(points) else np.ones(2)
         extreme = (points / np.where(typical > 0, typical, 1)).max(axis=1)

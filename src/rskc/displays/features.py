@@ -164,14 +164,13 @@ class SelectionDisplay:
         bound, found = search.selection_bound(threshold), search.selection_probabilities_
         weights = getattr(search.best_estimator_, "feature_weights_", np.ones(len(found)))
         order = np.lexsort((-weights, -found))
-        display = cls(
+        return cls(
             found[order],
             feature_names(search)[order],
             weighted=weights[order] > 0,
             threshold=threshold,
             bound=bound,
-        )
-        return display.plot(ax, n_top=n_top)
+        ).plot(ax, n_top=n_top)
 
     def plot(self, ax: Any = None, *, n_top: int = 60) -> Self:
         """Draw at most ``n_top`` bars in ``ax``, or in a new figure."""
@@ -202,10 +201,8 @@ class SelectionDisplay:
                 handles.insert(0, first)
         self.legend_ = style.legend_beside(self.ax_, handles=handles)
         n, note = np.count_nonzero(shares >= self.threshold), ""
-        title = (
-            f"{n:,} of {count(p, 'feature')} selected by {self.threshold:.0%} of the half-samples"
-        )
+        title = f"{n:,} of {count(p, 'feature')} selected by {self.threshold:.0%} of the"
         if n and self.bound is not None and np.isfinite(self.bound):
             note = f"a bound on the false ones among them: {number(self.bound, 2)}"
-        style.headline(self.ax_, f"{title} or more", note)
+        style.headline(self.ax_, f"{title} half-samples or more", note)
         return self

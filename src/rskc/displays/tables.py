@@ -108,7 +108,7 @@ class HeatmapDisplay:
         support = pictures.strongest(weights)
         features = support[:n_top]
         values = to_dense(pictures.table_of(model, X)[:, features]).astype(np.float64)
-        display = cls(
+        return cls(
             pictures.standardize_cells(values, cases.outliers) if standardize else values,
             cases.labels,
             cases.weighted,
@@ -118,8 +118,7 @@ class HeatmapDisplay:
             n_features=(len(support), len(weights)),
             standardized=standardize,
             weights=pictures.weights_of_fit(model, cases.labels),
-        )
-        return display.plot(ax)
+        ).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the cells in ``ax``, or in a new figure."""
@@ -322,14 +321,13 @@ class ConsensusDisplay:
         together = np.zeros((len(shown), len(shown)))
         for half in halves:  # one at a time: a matrix of all cases would not fit into memory
             together += half[:, None] == half
-        display = cls(
+        return cls(
             together / len(halves),
             labels[shown],
             stability[shown],
             names=np.asarray(case_names(model), object)[used[shown]],
             n_cases=len(order),
-        )
-        return display.plot(ax)
+        ).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the shares in ``ax``, or in a new figure."""

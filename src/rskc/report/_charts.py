@@ -19,7 +19,8 @@ from rskc.model.fitted import JudgedCases, number_names, number_weights, units_o
 from rskc.model.outliers import Distances
 from rskc.model.summary import FlaggedCells, frame_of_cells, in_units
 from rskc.pictures import models as pictures
-from rskc.pictures.models import FLAGS
+from rskc.pictures.models import FLAGS, TRIMMED
+from rskc.pictures.palette import GRAY, INK, PALETTE
 from rskc.report import _vega as vl
 from rskc.report._facts import CHART_WIDTH, Facts, clean_names, plain_numbers
 from rskc.report._vega import Chart
@@ -41,12 +42,7 @@ SOLID, NO_TIP = {"opacity": 1}, {"opacity": 1, "tooltip": None}
 FINE_EDGE = {"stroke": vl.EDGE, "strokeWidth": 0.5}
 BARE: Chart = {"labels": False, "ticks": False, "grid": False, "domain": False}
 CROSS = "M-1,-1L1,1M1,-1L-1,1"
-FLAG_LOOKS = {
-    "none": (vl.SOFT, "circle", "no outlier"),
-    "weighted": (vl.ORANGE, "triangle-up", "outlier: weighted"),
-    "unweighted": (vl.BLUE, "square", "outlier: unweighted"),
-    "both": (vl.INK, "diamond", "outlier: both"),
-}
+VARIABLES = {GRAY: vl.SOFT, PALETTE[5]: vl.ORANGE, PALETTE[0]: vl.BLUE, INK: vl.INK}
 
 
 def charts_of(facts: Facts) -> dict[str, Chart]:
@@ -347,16 +343,19 @@ def _outliers(facts: Facts) -> Chart:
     farthest = outlying[np.argsort(-facts.distances[outlying], kind="stable")[:3]]
     names = clean_names((facts.case_names[i] for i in farthest), 32)
     points = dict(zip("xy", scatter.points[np.searchsorted(seen, rows)].T, strict=True))
-    flags = {"flag": [FLAGS[code] for code in facts.flags[rows]], "trimmed": trimmed[rows]}
+    flags = {"flag": [list(FLAGS)[code] for code in facts.flags[rows]], "trimmed": trimmed[rows]}
     key, lines, beyond = [], [], []
     place: Chart = {}
-    for code, (color, shape, label) in enumerate(FLAG_LOOKS.values()):
+    looks = [
+        (VARIABLES[color], vl.SHAPES[marker], words) for color, marker, words in FLAGS.values()
+    ]
+    for code, (color, shape, label) in enumerate(looks):
         if n := int(np.count_nonzero((facts.flags == code) & ~trimmed & scatter.seen)):
             key.append(vl.entry(shape, color, f"{label} ({n:,})"))
     if n := int(np.count_nonzero(trimmed & scatter.seen)):
-        key.append(vl.entry("ring", vl.SOFT, f"trimmed, no outlier ({n:,})"))
+        key.append(vl.entry("ring", vl.SOFT, f"{TRIMMED} ({n:,})"))
     titles = ("weighted squared distance", "unweighted squared distance")
-    for i, (axis, flag) in enumerate(zip("xy", FLAGS[1:3], strict=True)):
+    for i, (axis, flag) in enumerate(zip("xy", ("weighted", "unweighted"), strict=True)):
         (limit,) = plain_numbers(facts.thresholds[i : i + 1])
         # Domains are given: Vega finds none for a layer without points, and warns.
         ends = [*points[axis], *([limit] if limit else [])]
@@ -371,14 +370,14 @@ def _outliers(facts: Facts) -> Chart:
         kind = "log scale" if scatter.logarithmic[i] else "cube root"
         place[axis] = vl.field(axis, title=f"{titles[i]}, {kind}", scale=scale, axis=ticks)
         if limit is not None:
-            color = FLAG_LOOKS[flag][0]
+            color = looks[1 + i][0]
             beyond.append(f"{flag} {number(limit)}")
             lines.append(vl.line_at(axis, limit, color))
             key.append(vl.entry("line", color, f"{flag} threshold {number(limit)}"))
-    colors, shapes, _ = map(list, zip(*FLAG_LOOKS.values(), strict=True))
+    colors, shapes, _ = zip(*looks, strict=True)
     distances = {"x": "weighted distance", "y": "unweighted distance", "flag": "outlier by"}
     place["tooltip"] = vl.tips(vl.number_format(points["x"]), **ABOUT, **distances)
-    looks = {"fill": vl.look("flag", FLAGS, colors), "shape": vl.look("flag", FLAGS, shapes)}
+    flagged = {"fill": vl.look("flag", FLAGS, colors), "shape": vl.look("flag", FLAGS, shapes)}
     size = 55 if len(rows) <= vl.FEW_POINTS else 28
     solid = vl.mark("point", size=size, filled=True, opacity=0.85, **FINE_EDGE)
     hollow = vl.mark("point", size=size, filled=False, stroke=vl.SOFT, strokeWidth=1.3, **SOLID)
@@ -396,7 +395,7 @@ def _outliers(facts: Facts) -> Chart:
         "spec": vl.spec(
             420,
             [
-                vl.layer("points", solid, place | looks, "datum.trimmed == 0", [vl.ZOOM]),
+                vl.layer("points", solid, place | flagged, "datum.trimmed == 0", [vl.ZOOM]),
                 vl.layer("points", hollow, place, "datum.trimmed == 1"),
                 *lines,
             ],
