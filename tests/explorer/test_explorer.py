@@ -373,6 +373,6 @@ def test_the_explorer_goes_by_weight_and_says_so():
     labels = model.fit(X, sample_weight=weights).labels_[weights > 0]
     assert classification_error_rate(labels, search.fits_[2]["labels"]) == 0
     words, _ = opened(made)
-    assert words["sample"].startswith("Fits go by the weights of the cases; the page counts cases.")
+    assert words["sample"].startswith("The fits use the case weights; ")
     assert f"are of {n_used} with a weight above 0; sizes" in words["sample"]
     assert words["fit"] == "model.fit(X, sample_weight=...)"

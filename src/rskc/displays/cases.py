@@ -14,7 +14,7 @@ from rskc.metrics import revised_silhouette
 from rskc.model.fitted import JudgedCases, judge_cases, thresholds_of
 from rskc.model.outliers import Distances, Thresholds
 from rskc.pictures import models as pictures
-from rskc.pictures.palette import GRAY, INK, PALETTE, cluster_colors, cluster_markers, darker
+from rskc.pictures.palette import GRAY, INK, cluster_colors, cluster_markers, darker
 from rskc.utils.wording import count, percent
 
 MOST_ENTRIES = 40  # clusters in the legend; with more of them, the centers tell their numbers

@@ -114,7 +114,7 @@ class SelectionDisplay:
     weighted : ndarray of bool of shape (n_features,), default=None
         Which of them have weight; None if that is not known.
     threshold : float, default=0.75
-        From which on a feature counts as found again.
+        Share of the half-samples from which on a feature counts as selected.
     bound : float, default=None
         How many false ones to expect among these at most, for the title.
 
@@ -203,6 +203,6 @@ class SelectionDisplay:
         n, note = np.count_nonzero(shares >= self.threshold), ""
         title = f"{n:,} of {count(p, 'feature')} selected by {self.threshold:.0%} of the"
         if n and self.bound is not None and np.isfinite(self.bound):
-            note = f"a bound on the false ones among them: {number(self.bound, 2)}"
+            note = f"at most {number(self.bound, 2)} of them expected by chance alone"
         style.headline(self.ax_, f"{title} half-samples or more", note)
         return self

@@ -156,7 +156,7 @@ def explore(
     random_state : int, RandomState or None, default=0
         Seed.
     n_jobs : int or None, default=-1
-        Fits at a time; -1 for one a core.
+        Number of parallel fits; -1 for one per core.
     checkpoint : str, path or None, default=None
         File that keeps finished fits, so that the same call goes on from there.
     progress : bool or callable, default=True
@@ -212,7 +212,7 @@ def _words(search: Exploration, scene: Scene) -> dict[str, Any]:
     if weights is not None:
         all_weighted = n_used == np.count_nonzero(weights)
         how = "with a weight above 0" if all_weighted else "drawn in proportion to their weights"
-        sample = "Fits go by the weights of the cases; the page counts cases. "
+        sample = "The fits use the case weights; the page counts cases. "
     if n_used < n:
         sample += (
             f"The table has {n:,} cases. The fits, the points and the rows below are of {n_used:,} "
@@ -253,7 +253,10 @@ def _automatic(search: Exploration, scene: Scene) -> str:
     if features[f] != n_features or abs(trims[t] - share) >= 1e-9:
         text += " The marks show the nearest setting here."
     if scene.same is not None and scene.same < 1:
-        text += f" There, {scene.same:.0%} of the cases are in the same cluster as in its own fit."
+        text += (
+            f" At that setting, {scene.same:.0%} of the cases are in the same cluster as in the "
+        )
+        text += "automatic fit."
     return text
 
 

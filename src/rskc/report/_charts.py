@@ -132,7 +132,9 @@ def _clusters(facts: Facts) -> Chart:
     if n_nearer := int(nearer.sum()):
         looks = "it looks" if n_nearer == 1 else "they look"
         key.append(vl.entry("ring", vl.SOFT, f"farther than {looks} ({n_nearer:,})"))
-        farther = ", as far as two dimensions can show; rings mark cases farther off than they look"
+        farther = (
+            ", as far as two dimensions can show; rings mark cases farther away than they look"
+        )
     if n_beyond:
         lie = "lies" if n_beyond == 1 else "lie"
         notes.append(f"{count(n_beyond, 'outlier')} {lie} far beyond the frame, drawn on its edge.")
@@ -208,12 +210,12 @@ def _silhouettes(facts: Facts) -> Chart:
     dashes = vl.mark("rule", stroke=vl.INK, strokeDash=[4, 3], strokeWidth=1.3)
     bar = vl.mark("rect", strokeWidth=0)
     return {
-        "title": "How clearly each case belongs",
+        "title": "How clearly each case belongs to its cluster",
         "alt": "Bars of the silhouettes of the cases, sorted within clusters, from 0 to 1. The "
         f"mean without outliers by cluster: {sentence_list(words, 12)}.",
         "caption": "One bar per case: 1 if it lies on the center of its cluster, 0 if it is as "
-        "near to the next one. Clusters whose bars are long are clear; cases with short bars "
-        "could as well belong to the neighbor.",
+        "near to the next one. Clusters with long bars are clear; cases with short bars could as "
+        "well belong to the neighboring cluster.",
         "notes": _notes(facts, seen, rows),
         "key": key,
         "spec": vl.spec(260, [vl.layer("bars", bar, bars), vl.layer("means", dashes, lines)]),
@@ -444,9 +446,9 @@ def _outlying_cells(facts: Facts) -> Chart:
         "alt": f"The table of {count(n, 'case')}, sorted by cluster, and {count(p, 'feature')}, "
         f"with a mark at each of {count(n_cells, 'outlying cell')}.",
         "caption": "The whole table: each mark is a cell that lies more than "
-        f"{number(facts.model.cell_cutoff_)} scales from the center of its cluster, the stronger "
-        f"its color the farther away, up to {FAR} scales. A column of marks is a feature worth a "
-        "look, a row of them a case.",
+        f"{number(facts.model.cell_cutoff_)} scales from the center of its cluster; the farther "
+        f"away, the stronger its color, up to {FAR} scales. A column of marks is a feature worth a "
+        "look, a row of marks a case.",
         "notes": [note] * (n_cells > MOST_MARKS),
         "key": [
             *vl.cluster_key(facts.sizes, vl.MOST_TO_REPEAT),

@@ -143,7 +143,7 @@ def _on_number(search: Stability) -> str:
     if search.n_clusters_ > 1:
         return (
             f"{search.n_clusters_:,}. {search.reason_} A half-sample is a random half of the "
-            f"cases, clustered anew; there were {n}."
+            f"cases, clustered on its own; there were {n}."
         )
     text = f"No clusters were found. {search.reason_}"
     if table.empty:
@@ -209,5 +209,5 @@ def _on_features(search: Stability) -> str:
         return text
     return (
         f"{text} Of these, at most {number(bound, 2)} are expected to be there by chance alone. "
-        "That is a bound and not an estimate."
+        "This is an upper bound and not an estimate."
     )

@@ -106,7 +106,7 @@ def make_report(
     >>> outlying = make_simulation(model=1, random_state=0)
     >>> model = RobustSparseKMeans(3, trim=1 / 60, l1_bound=6.2, random_state=0).fit(outlying.data)
     >>> make_report(model, outlying.data)
-    <Report: 3 clusters found in 60 cases; 49 of 500 features have weight, ...>
+    <Report: 3 clusters of 60 cases; 49 of 500 features have weight, ...>
     """
     _templates()  # what is not installed is missed before any work
     vega_script()

@@ -68,7 +68,7 @@ function drawValues(store, colors) {
   };
   note.textContent = `Weight ${short(data.weightOf(s).get(j) ?? 0)} here.`;
   const n = outlying.reduce((sum, one) => sum + one, 0);
-  if (n) note.textContent += ` ${counted(n, "outlying cell")} of the automatic fit, in diamonds.`;
+  if (n) note.textContent += ` ${counted(n, "outlying cell")} of the automatic fit, shown as diamonds.`;
   if (names) {
     const room = (width - LABELS_WIDTH - 12) / names.length;
     const at = (/** @type {number} */ place) => LABELS_WIDTH + 4 + (place + 0.5) * room;
@@ -95,7 +95,7 @@ function drawValues(store, colors) {
   pen.globalAlpha = 1;
   groups.forEach((group, k) => drawBox(pen, colors, group, k, x));
   const beyond = all.filter((value) => value < low || value > high).length;
-  if (beyond) note.textContent += ` ${beyond} beyond the frame, on its edge.`;
+  if (beyond) note.textContent += ` ${counted(beyond, "case")} beyond the frame, drawn on its edge.`;
 }
 
 /**
