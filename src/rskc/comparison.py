@@ -222,8 +222,8 @@ def _judgment(model: Any, X: Any) -> Judgment:
     """Return what a model says of cases, or without any of those of its fit."""
     labels = model.labels_ if X is None else model.predict(X)
     outliers = model.outliers_ if X is None else model.is_outlier(X)
-    arrays = map(to_numpy, (labels, outliers, model.feature_weights_))
-    return Judgment(*arrays, n_clusters=model.cluster_centers_.shape[0])
+    labels, outliers, weights = map(to_numpy, (labels, outliers, model.feature_weights_))
+    return Judgment(labels, outliers, weights, model.cluster_centers_.shape[0])
 
 
 def compare(

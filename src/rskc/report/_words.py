@@ -226,8 +226,7 @@ def _on_missing(summary: Summary) -> str:
 
 # Advice
 
-# What is found, by what it is about, with the values for its words; or the words of a warning.
-Findings = Iterator[tuple[str, Mapping[str, Any] | str]]
+Findings = Iterator[tuple[str, dict[str, Any]]]  # what each is about, and values for its words
 
 
 def advise(summary: Summary, names: Mapping[str, str] = NO_OTHER_NAMES) -> list[dict[str, Any]]:
@@ -247,9 +246,7 @@ def advise(summary: Summary, names: Mapping[str, str] = NO_OTHER_NAMES) -> list[
         found = [pair for pair in found if pair[0] != "Not tested"]  # they name the remedy already
     advice = []
     for about, values in found:
-        text = values
-        if not isinstance(values, str):
-            text = ADVICE[about].format_map(KnownNames({**names, **values}))
+        text = ADVICE.get(about, "{text}").format_map(KnownNames({**names, **values}))
         known = KnownNames({**names, "text": text, "start": text.partition(":")[0]})
         brief = IN_BRIEF.get(about.lower(), "{text}").format_map(known)
         alarm = about in ALARMS
@@ -302,7 +299,7 @@ def _on_fit(summary: Summary, names: KnownNames) -> Findings:
         if kind == "many outlying cells" and is_one_group:  # of which a search wants no more
             continue
         text = _rephrased(message, KINDS[kind][2], names) if kind in KINDS else message
-        yield kind.capitalize() or "Warning", cleaned(text, LONGEST_WARNING)
+        yield kind.capitalize() or "Warning", {"text": cleaned(text, LONGEST_WARNING)}
 
 
 def _rephrased(message: str, template: str, names: KnownNames) -> str:
