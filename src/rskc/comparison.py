@@ -220,10 +220,9 @@ class Partition(NamedTuple):
 
 def _partition(model: Any, X: Any) -> Partition:
     """Return what a model says of cases, or without any of those of its fit."""
-    found = (
-        (model.labels_, model.outliers_) if X is None else (model.predict(X), model.is_outlier(X))
-    )
-    labels, outliers, weights = map(to_numpy, (*found, model.feature_weights_))
+    labels = model.labels_ if X is None else model.predict(X)
+    outliers = model.outliers_ if X is None else model.is_outlier(X)
+    labels, outliers, weights = map(to_numpy, (labels, outliers, model.feature_weights_))
     return Partition(labels, outliers, weights, model.cluster_centers_.shape[0])
 
 
@@ -263,11 +262,8 @@ def compare(
     table.index.name, table.columns.name = "a", "b"
     order = np.argsort(-np.maximum(a.weights, b.weights), kind="stable")
     order = order[(a.weights[order] > 0) | (b.weights[order] > 0)]
-    columns = {
-        "feature": features[order],
-        "weight_a": a.weights[order],
-        "weight_b": b.weights[order],
-    }
-    is_new, is_lost = columns["weight_a"] == 0, columns["weight_b"] == 0
-    columns["change"] = np.select([is_new, is_lost], ["gained", "lost"], "kept").astype(object)
-    return SolutionComparison(table, matches, rates[0], rates[1], frame, pd.DataFrame(columns))
+    columns = {"feature": features, "weight_a": a.weights, "weight_b": b.weights}
+    kept = pd.DataFrame({name: values[order] for name, values in columns.items()})
+    changes = np.select([kept.weight_a == 0, kept.weight_b == 0], ["gained", "lost"], "kept")
+    weights_of_both = kept.assign(change=changes.astype(object))
+    return SolutionComparison(table, matches, rates[0], rates[1], frame, weights_of_both)
