@@ -345,7 +345,7 @@ def test_a_title_above_the_names_and_other_sheets(tmp_path):
     assert table.data.shape == (5, 3)
     assert table.where(0) == "line 5"
     assert "Sheet 'Data' was read; the file has 'Notes' too" in table.notes[0]
-    assert "2 rows above the names" in table.notes[1]
+    assert "2 lines above the names" in table.notes[1]
 
 
 @pytest.mark.parametrize(

@@ -400,10 +400,16 @@ def test_outcomes_repeated_ids_and_spelling_are_said(put):
 
 
 @pytest.mark.parametrize("first", ["P", ""])
-def test_ids_of_which_one_repeats_are_left_out_with_a_hint(put, first):
+def test_ids_of_which_one_repeats_stay(put, first):
     ids = [f"{first}{1000 + 7 * i}" for i in range(N)]
-    put(frame(customer_id=[ids[1], *ids[1:]]))
+    ids[0] = ids[1]
+    put(frame(customer_id=ids))
     told = flat(run("fit", "t.csv", "-k", "2", "--no-report").stderr)
+    assert f"1 row has an id that occurs before ('{ids[0]}')" in told
+    labels = pd.read_csv("t-rskc/labels.csv", dtype=str)
+    assert labels["case"].tolist() == ids
+    put(frame(customer_id=[*ids[:30], *ids[:10]]))
+    told = flat(run("fit", "t.csv", "-k", "2", "--no-report", "--force").stderr)
     assert "; to name the cases by it, add --id-column customer_id" in told
 
 

@@ -43,6 +43,13 @@ FEATURES = {
     "gene", "genes", "probe", "probes", "probeset", "feature", "features", "symbol", "transcript",
     "ensembl", "protein", "metabolite", "otu", "taxon", "snp", "variable", "analyte", "peptide",
 }  # fmt: skip
+# Identifiers of genes and probes, and symbols of genes that hardly any table is without.
+OF_FEATURES = re.compile(
+    r"\w+_at|AFFX-.+|ENS[A-Z]*[GTP]\d{6,}(\.\d+)?|ILMN_\d+|A_\d+_P\d+|[NX][MRP]_\d+(\.\d+)?"
+    r"|IMAGE:\d+|Hs\.\d+|cg\d{8}|rs\d{3,}|hsa-(mir|let)-\w.*",
+    re.IGNORECASE,
+)
+GENES = {"ACTB", "GAPDH", "TP53", "MYC", "EGFR", "CD4", "VIM", "JUN"}
 # Measurements by which a table may be sorted.
 MEASURES = {
     "age", "amount", "count", "date", "day", "depth", "distance", "dose", "height", "hour",
@@ -118,7 +125,7 @@ def is_outcome_name(name: str) -> bool:
 
 
 def alike_words(words: Sequence[str]) -> list[tuple[str, str]]:
-    """Return pairs of words that differ by case, spaces or one letter only.
+    """Return pairs of words that differ by case, spaces, one letter or the order of letters only.
 
     Words of four letters and less, and with digits, may differ by one letter and mean it.
     """
@@ -126,7 +133,8 @@ def alike_words(words: Sequence[str]) -> list[tuple[str, str]]:
     for a, b in combinations(map(str, words[:MOST_WORDS]), 2):
         one, other = ("".join(word.casefold().split()) for word in (a, b))
         long = min(len(one), len(other)) > 4 and not re.search(r"\d", one + other)
-        if one == other or (long and _one_letter_apart(one, other)):
+        is_near = _one_letter_apart(one, other) or sorted(one) == sorted(other)
+        if one == other or (long and is_near):
             pairs.append((a, b))
     return pairs
 
@@ -142,6 +150,12 @@ def _one_letter_apart(a: str, b: str) -> bool:
 def is_feature_name(name: str) -> bool:
     """Whether a name is that of a column with the names of features."""
     return bool(FEATURES & set(words_of(name)))
+
+
+def are_features(names: Sequence[str | None]) -> bool:
+    """Whether names are those of genes or probes, to judge by the names alone."""
+    n_known = sum(bool(name and OF_FEATURES.fullmatch(name)) for name in names)
+    return 2 * n_known > len(names) or len(GENES & {str(name).upper() for name in names}) >= 2
 
 
 def classes_of_names(names: Sequence[str]) -> list[str] | None:

@@ -22,9 +22,11 @@ CELLS_AT_ONCE = 2**20
 CLIP, DECILES = 3.0, 2.563
 # Share of the cells that may be outlying; more belong to a feature, as what is not 0 in counts.
 FEW = 0.05
-# Variance of a feature of 1, 2, ... 10 values: what so many clusters explain of a normal feature of
-# variance 1, by the quantizers of Lloyd and Max. It is 2 / pi for two.
-VARIANCES = (1.0, 2 / np.pi, 0.8098, 0.8825, 0.9201, 0.9420, 0.9560, 0.9655, 0.9721, 0.9772)
+# Variance of a feature by the number of its values, from 0 on: what so many clusters explain of a
+# normal feature of variance 1, by the quantizers of Lloyd and Max. It is 2 / pi for two.
+VARIANCES = np.array(
+    [1, 1, 2 / np.pi, 0.8098, 0.8825, 0.9201, 0.9420, 0.9560, 0.9655, 0.9721, 0.9772, 1]
+)
 
 
 class Transformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -407,15 +409,21 @@ def _clipped(X: np.ndarray) -> np.ndarray:
     clipped = np.clip(X, (middle - reach)[:, None], (middle + reach)[:, None])
     many = np.count_nonzero(clipped != X, axis=1) - np.isnan(X).sum(axis=1) > FEW * X.shape[1]
     scales = np.where(many, _deviations(X), _deviations(clipped))
-    return scales / np.sqrt([_variance(row) for row in X])
+    variances = np.ones(len(X))
+    few = np.arange(len(X))
+    for step in (max(1, X.shape[1] // 100), 1):  # of most rows some cells show many values
+        n_values = np.minimum(_count_values(X[few, ::step]), len(VARIANCES) - 1)
+        variances[few] = VARIANCES[n_values]
+        few = few[n_values < len(VARIANCES) - 1]
+    return scales / np.sqrt(variances)
 
 
-def _variance(row: np.ndarray) -> float:
-    """Return the variance that a feature gets, by the number of its values."""
-    if np.unique(row[:: max(1, len(row) // 100)], equal_nan=True).size > len(VARIANCES) + 1:
-        return 1.0
-    n_values = np.unique(row[~np.isnan(row)]).size
-    return VARIANCES[n_values - 1] if 0 < n_values <= len(VARIANCES) else 1.0
+def _count_values(X: np.ndarray) -> np.ndarray:
+    """Count the distinct observed cells of each row."""
+    ordered = np.sort(X, axis=1)  # NaN comes last
+    return (ordered[:, :1] == ordered[:, :1]).sum(axis=1) + (ordered[:, 1:] > ordered[:, :-1]).sum(
+        axis=1
+    )
 
 
 SCALES = {"mad": _mads, "std": _deviations, "clipped": _clipped}
