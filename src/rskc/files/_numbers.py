@@ -17,7 +17,8 @@ MOST_STRAYS = 12  # words in a message
 # Dates as text, day, month and year in any order, and a time. Digits of other scripts are \d too,
 # and no date to polars.
 TIME = (
-    r"(?:(?:T|,? +)(?<h>D{1,2}):(?<min>DD)(?::DD(?:\.D+)?)? ?(?<pm>[AaPp][Mm])?(?:Z|[+-]DD:?DD)?)?$"
+    r"(?:(?:T|,? +)(?<h>D{1,2}):(?<min>DD)(?::DD(?:\.D+)?)? ?(?<pm>[AaPp][Mm])?"
+    r"(?:Z|[+-]DD:?DD)?)?$"
 )
 DATES = {
     "a year first": r"^(?<y>D{4})[-/.](?<m>D{1,2})(?:[-/.](?<d>D{1,2}))?" + TIME,
@@ -26,10 +27,10 @@ DATES = {
     "a word first": r"^(?<word>\pL{3,9})\.? (?<d>D{1,2})(?:st|nd|rd|th)?,? +(?<y>D{4})" + TIME,
 }
 DATES = {name: pattern.replace("D", "[0-9]") for name, pattern in DATES.items()}
-MONTHS = dict(
-    zip("jan feb mar apr may jun jul aug sep oct nov dec".split(), range(1, 13), strict=True),
-    mär=3, mrz=3, mai=5, okt=10, dez=12,
-)  # fmt: skip
+MONTHS = {
+    "jan": 1, "feb": 2, "mar": 3, "mär": 3, "mrz": 3, "apr": 4, "may": 5, "mai": 5, "jun": 6,
+    "jul": 7, "aug": 8, "sep": 9, "oct": 10, "okt": 10, "nov": 11, "dec": 12, "dez": 12,
+}  # fmt: skip
 MICROSECONDS = 24 * 3600 * 1_000_000  # of a day
 COMMA = r"\s*-?\d*,\d+\s*"  # a number with a decimal comma, maybe
 KINDS = {"Boolean": "true and false", "String": "text", "Categorical": "text", "Enum": "text"}

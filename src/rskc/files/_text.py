@@ -311,7 +311,7 @@ def check_widths(text: Text) -> None:
             continue
         missing = f" and none for column {shown(text.names[width])}" if width < names else ""
         raise text.layout.error(
-            f"line {{line}} has {{width}} cells where the header has {{names}}{{missing}}; "
+            "line {line} has {width} cells where the header has {names}{missing}; "
             "the separator was taken to be {mark}",
             line=line,
             width=width,
