@@ -404,7 +404,7 @@ def _clipped(X: np.ndarray) -> np.ndarray:
     nothing lead: in made tables with three clusters in the numbers the mean adjusted Rand index was
     .60, and .81 with this. A column of 1 to 5 led in tables of customers: .70, and .82 with this.
     """
-    low, middle, high = np.nanquantile(X, (0.1, 0.5, 0.9), axis=1)
+    low, middle, high = _quantiles(X, np.array([0.1, 0.5, 0.9]))
     reach = np.where(high > low, CLIP / DECILES * (high - low), np.inf)
     clipped = np.clip(X, (middle - reach)[:, None], (middle + reach)[:, None])
     many = np.count_nonzero(clipped != X, axis=1) - np.isnan(X).sum(axis=1) > FEW * X.shape[1]
@@ -416,6 +416,25 @@ def _clipped(X: np.ndarray) -> np.ndarray:
         variances[few] = VARIANCES[n_values]
         few = few[n_values < len(VARIANCES) - 1]
     return scales / np.sqrt(variances)
+
+
+def _quantiles(X: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Return quantiles of the observed cells of each row, as NumPy's ``nanquantile`` does.
+
+    That goes through Python for each row, and warns of one without a cell.
+    """
+    missing = np.isnan(X)
+    if not missing.any():
+        return np.quantile(X, shares, axis=1)
+    last = (X.shape[1] - 1 - missing.sum(axis=1)).clip(0)
+    places = shares[:, None] * last
+    below = places.astype(np.int64)
+    ordered = np.sort(X, axis=1)  # NaN comes last
+    low, high = (
+        np.take_along_axis(ordered, at.T, axis=1).T for at in (below, np.minimum(below + 1, last))
+    )
+    part = places - below
+    return np.where(part < 0.5, low + (high - low) * part, high - (high - low) * (1 - part))
 
 
 def _count_values(X: np.ndarray) -> np.ndarray:
