@@ -88,7 +88,7 @@ def test_whole_numbers_as_ids(columns_file):
 
 
 def test_markers_of_missing_cells_are_for_all_formats(columns_file):
-    frame = pl.DataFrame({"a": [1.0, -999.0, 3.0], "n": [1, 2, -999], "w": ["x", "?", "x"]})
+    frame = pl.DataFrame({"a": ["1", "-999", " 3"], "n": [1, 2, -999], "w": ["x", "?", "x"]})
     table = read_table(columns_file(frame), missing_values=["-999", "?"], text_columns="categories")
     assert table.data.isna().to_numpy().tolist() == [
         [False, False, False],

@@ -177,6 +177,8 @@ def test_classes_of_another_file(tmp_path):
     path.write_text("sample,type\nd,x\nc,x\nb,y\na,y\nz,y\n")
     found = read_classes(path, ids)
     assert (list(found.labels), found.name, found.by_id) == (["y", "y", "x", "x"], "type", True)
+    path.write_text("a,y\nd,x\nc,x\nb,y\n")
+    assert list(read_classes(path, ids).labels) == ["y", "y", "x", "x"]
     path.write_text("x\nx\ny\ny\n")
     assert list(read_classes(path, ids).labels) == ["x", "x", "y", "y"]
     path.write_text("type\nx\nx\ny\ny\n")

@@ -251,7 +251,8 @@ def read_table(
 def without_markers(source: Source) -> Source:
     """Empty the cells that hold markers of missing cells: numbers such as -999, and words.
 
-    Text is read with them in any case; in the other formats a cell may be of either type.
+    Text is read with them in any case; in the other formats a cell may be of either type, and a
+    column of numbers but for such words is one of numbers.
     """
     markers = [mark for mark in source.layout.missing_values if mark not in MISSING_VALUES]
     if source.cells is not None or not markers:
@@ -260,13 +261,17 @@ def without_markers(source: Source) -> Source:
     numbers = [value for value in map(as_number, markers) if value is not None]
     made = []
     for series in source.frame.iter_columns():
-        column, missing = pl.col(series.name), None
+        missing = None
         if series.dtype.is_numeric() and numbers:
-            missing = column.cast(pl.Float64).is_in(numbers)
+            missing = series.cast(pl.Float64).is_in(numbers)
         elif str(series.dtype) == "String":
-            missing = column.str.strip_chars().is_in(markers)
-        if missing is not None:
-            made.append(pl.when(~missing).then(column).alias(series.name))
+            missing = series.str.strip_chars().is_in(markers)
+        if missing is not None and missing.any():
+            column = pl.select(pl.when(~missing).then(series)).to_series().alias(series.name)
+            if str(series.dtype) == "String" and not source.parse:
+                rest = column.str.strip_chars().cast(pl.Float64, strict=False)
+                column = rest if rest.null_count() == column.null_count() else column
+            made.append(column)
     return replace(source, frame=source.frame.with_columns(made))
 
 
