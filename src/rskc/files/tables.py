@@ -151,7 +151,7 @@ def read_table(
 ) -> Table:
     """Read a table from a file.
 
-    The format goes by the name: .csv, .tsv and .txt (also .gz), .parquet, .arrow and .feather,
+    The format goes by the name: .csv, .tsv, .txt, .gct and .res (also .gz), .parquet, .arrow and .feather,
     .npy, .npz (also of SciPy's save_npz), .xlsx, .h5ad, .mtx (also .gz; with features.tsv and
     barcodes.tsv beside it, rows are features).
 
@@ -164,22 +164,22 @@ def read_table(
         The file, or a folder with matrix.mtx, features.tsv and barcodes.tsv of 10x Genomics.
     id_column : str or None, default=None
         Column with the ids of the cases. None: the first column if it has no name, or holds text
-        of which none occurs twice; else the cases are numbered.
+        of which nearly none occurs twice; else the cases are numbered.
     label_column : str or None, default=None
         Column with known classes, which is returned apart. In an .h5ad, a column of obs.
     drop : sequence of str, default=()
         Columns of the file to leave out.
     use_columns : sequence of str or "all", default=()
         Columns that are features whatever they look like. Of the others, those that look like ids
-        (they count the cases, or never repeat and are named like ids) name the cases, and those
+        (they count the cases, or hardly ever repeat and are named like ids) name the cases, and those
         that look like known classes (they have few values and are named like classes) become the
         label column; ``set_aside`` of the table lists them. "all": no column is set aside.
     features_in_rows : bool or "auto", default="auto"
         Whether a line is a feature and a column a case, as is usual for genes. The first column, or
         the id column, then has the names of the features, and the header those of the cases, or
-        their known classes. "auto": if the first column is called gene, probe or the like, if the
-        header has classes instead of names, if columns are named like cases, or if there are very
-        many rows of columns that resemble one another; ``turned`` of the table says which.
+        their known classes. "auto": if the first column is called gene, probe or the like, or
+        has names of genes or probes, if the header has classes instead of names, if columns are
+        named like cases, or if there are very many rows of columns that resemble one another; ``turned`` of the table says which.
     label_row : str or None, default=None
         Name of the row with known classes, where features are in rows; "1" is the header. None:
         the header or one of the first rows, if they have few words where names or numbers are
@@ -199,15 +199,15 @@ def read_table(
     categorical : sequence of str, default=()
         Columns that are categories whatever they hold: numbers, or text of many values.
     sheet : str, int or None, default=None
-        Name or number of the sheet of an .xlsx; None for the first.
+        Name or number of the sheet of an .xlsx; None for the first with numbers.
     separator : str or None, default=None
         What separates cells of text. None: a tab in .tsv; else a comma, semicolon or tab, whichever
-        fits the first two lines.
+        fits the first lines, or else a bar, or in .txt a space.
     encoding : str, default="utf-8"
         Encoding of text.
     header : bool, default=True
         Whether the first line of text or of a sheet has the names of the columns; without, they
-        are x0, x1, ....
+        are x0, x1, .... Titles may stand above the names.
     weight_column : str or None, default=None
         Column of numbers that say what each case counts, for ``sample_weight``. It is returned
         apart, and no feature.
