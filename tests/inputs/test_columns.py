@@ -407,7 +407,7 @@ def test_ids_of_which_one_repeats_stay(put, first):
     ids[0] = ids[1]
     put(frame(customer_id=ids))
     told = flat(run("fit", "t.csv", "-k", "2", "--no-report").stderr)
-    assert f"1 row has an id that occurs before ('{ids[0]}')" in told
+    assert f"1 row has an id that occurs before ('{ids[0]}'): each row" in told
     labels = pd.read_csv("t-rskc/labels.csv", dtype=str)
     assert labels["case"].tolist() == ids
     put(frame(customer_id=[*ids[:30], *ids[:10]]))
@@ -416,9 +416,10 @@ def test_ids_of_which_one_repeats_stay(put, first):
 
 
 def test_copies_of_cases_are_said(put):
-    made = frame()
+    made = frame(customer_id=[f"P{i}" for i in range(N)])
     put(pd.concat([made, made[:3]]))
     told = flat(run("fit", "t.csv", "-k", "2", "--n-init", "5", "--no-report").stderr)
+    assert "before ('P0', 'P1', 'P2'), 3 of them with the same cells" in told
     assert (
         "3 cases are exact copies of others, and count twice: if they were entered twice, leave "
         "them out." in told

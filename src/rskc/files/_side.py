@@ -183,7 +183,7 @@ def _with_classes(side: Side, label_row: str | None) -> Side:
         names = next((_cells(source, i) for i in words), source.names)
         if found is not None and len(set(names)) == len(names):  # those of the cases, below
             source = replace(source, names=names)
-    side = replace(side, source=_without(source, sorted({*words, *[place] * (place is not None)})))
+    side = replace(side, source=_without(source, words if place is None else [*words, place]))
     if found is None or len(set(found)) < 2:
         return side
     return replace(side, labels=np.array(["", *found], dtype=object), label_row=where)

@@ -151,9 +151,9 @@ def read_table(
 ) -> Table:
     """Read a table from a file.
 
-    The format goes by the name: .csv, .tsv, .txt, .gct and .res (also .gz), .parquet, .arrow and .feather,
-    .npy, .npz (also of SciPy's save_npz), .xlsx, .h5ad, .mtx (also .gz; with features.tsv and
-    barcodes.tsv beside it, rows are features).
+    The format goes by the name: .csv, .tsv, .txt, .gct and .res (also .gz), .parquet, .arrow and
+    .feather, .npy, .npz (also of SciPy's save_npz), .xlsx, .h5ad, .mtx (also .gz; with features.tsv
+    and barcodes.tsv beside it, rows are features).
 
     Numbers may have a unit, the same in all cells of a column, and marks between thousands: 12%,
     8.4 kg, $1,200.50. A limit such as <5 is read as 5. ``written`` of the table lists them.
@@ -171,15 +171,16 @@ def read_table(
         Columns of the file to leave out.
     use_columns : sequence of str or "all", default=()
         Columns that are features whatever they look like. Of the others, those that look like ids
-        (they count the cases, or hardly ever repeat and are named like ids) name the cases, and those
-        that look like known classes (they have few values and are named like classes) become the
-        label column; ``set_aside`` of the table lists them. "all": no column is set aside.
+        (they count the cases, or hardly ever repeat and are named like ids) name the cases, and
+        those that look like known classes (they have few values and are named like classes) become
+        the label column; ``set_aside`` of the table lists them. "all": no column is set aside.
     features_in_rows : bool or "auto", default="auto"
         Whether a line is a feature and a column a case, as is usual for genes. The first column, or
         the id column, then has the names of the features, and the header those of the cases, or
         their known classes. "auto": if the first column is called gene, probe or the like, or
         has names of genes or probes, if the header has classes instead of names, if columns are
-        named like cases, or if there are very many rows of columns that resemble one another; ``turned`` of the table says which.
+        named like cases, or if there are very many rows of columns that resemble one another;
+        ``turned`` of the table says which.
     label_row : str or None, default=None
         Name of the row with known classes, where features are in rows; "1" is the header. None:
         the header or one of the first rows, if they have few words where names or numbers are
