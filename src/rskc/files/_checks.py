@@ -19,7 +19,6 @@ OTHER_KINDS = {
     "categorical": (list,),
     "ordinal": (list, dict),
     "init": (np.ndarray, list, tuple),
-    "random_state": (np.random.RandomState, np.random.Generator),
 }
 PYTHON = ("int", "float", "list", "dict")
 MAY_BE_NONE = dict.fromkeys(("l1_bound_", "cell_cutoff_"), "NoneType")

@@ -16,7 +16,6 @@ import numpy as np
 
 KINDS = "biufU"  # of arrays: true and false, numbers, text
 LAST_CODE_POINT = 0x10FFFF
-BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 
 
 class Unsavable(TypeError):
@@ -40,10 +39,6 @@ def encode(value: Any, add: Callable[[np.ndarray], str]) -> Any:
         return int(value)
     if isinstance(value, Real):
         return float(value) if math.isfinite(value) else {"float": str(float(value))}
-    if isinstance(value, np.random.RandomState):
-        return {"RandomState": encode(value.get_state(legacy=False), add)}
-    if isinstance(value, np.random.Generator):
-        return {"Generator": encode(value.bit_generator.state, add)}
     if isinstance(value, list | tuple):
         key = "list" if isinstance(value, list) else "tuple"
         return {key: [encode(item, add) for item in value]}
@@ -86,32 +81,7 @@ def decode(value: Any, get: Callable[[str], np.ndarray]) -> Any:
             if not all(type(name) in (bool, int, float, str) for name in names):
                 raise ValueError("names are neither text nor numbers")
             return names
-        case "Generator":
-            return np.random.Generator(_bit_generator(decode(content, get)))
-        case "RandomState":
-            state = decode(content, get)
-            made = np.random.RandomState(_bit_generator(state))
-            if not math.isfinite(state["gauss"]) or state["has_gauss"] not in (0, 1):
-                raise ValueError("a random state has a wrong normal number")
-            made.set_state(state)
-            return made
     raise ValueError(f"{kind!r:.40} is no kind of value")
-
-
-def _bit_generator(state: dict[str, Any]) -> Any:
-    """Return a generator; refuse what NumPy takes unseen, and states that stand still."""
-    kind, inner = state["bit_generator"], state["state"]
-    if kind not in BIT_GENERATORS:
-        raise ValueError("a random state is of an unknown kind")
-    if not 0 <= inner.get("pos", 0) <= 624 or not 0 <= state.get("buffer_pos", 0) <= 4:
-        raise ValueError("a random state has a place beyond its end")
-    if "pos" in inner and not (inner["key"][0] >> 31 or inner["key"][1:].any()):
-        raise ValueError("a random state is all 0")
-    if "inc" in inner and inner["inc"] % 2 == 0:
-        raise ValueError("a random state has an even increment")
-    made = getattr(np.random, kind)(0)
-    made.state = {name: part for name, part in state.items() if name not in ("has_gauss", "gauss")}
-    return made
 
 
 def pack(array: np.ndarray) -> bytes:

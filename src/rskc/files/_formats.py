@@ -39,13 +39,16 @@ NAMES_IN_NPZ = ("X", "data")
 PANDAS_INDEX = "__index_level_0__"
 
 
-def of_columns(layout: Layout, reader: str) -> Source:
-    """Read Parquet or Arrow, by the name of the function of polars."""
-    pl = polars()
+def read_parquet(layout: Layout) -> Source:
+    """Read columns of Parquet."""
     with damage_named(layout):
-        if reader == "read_ipc":
-            return of_frame(layout, pl.read_ipc(layout.path.read_bytes()))
-        return of_frame(layout, pl.read_parquet(for_polars(layout.path), glob=False))
+        return of_frame(layout, polars().read_parquet(for_polars(layout.path), glob=False))
+
+
+def read_arrow(layout: Layout) -> Source:
+    """Read columns of Arrow."""
+    with damage_named(layout):
+        return of_frame(layout, polars().read_ipc(layout.path.read_bytes()))
 
 
 def of_frame(layout: Layout, frame: Any) -> Source:
@@ -285,3 +288,15 @@ def damaged(layout: Layout, error: BaseException) -> Exception:
         kind=layout.path.suffix,
         words=words,
     )
+
+
+READERS = {
+    ".parquet": read_parquet,
+    ".arrow": read_arrow,
+    ".feather": read_arrow,
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".xlsx": read_excel,
+    ".h5ad": read_h5ad,
+    ".mtx": read_mtx,
+}

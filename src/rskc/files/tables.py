@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.files._formats import of_columns, read_excel, read_h5ad, read_mtx, read_npy, read_npz
 from rskc.files._numbers import all_are_numbers, as_text, observed
 from rskc.files._roles import Roles, SetAside, find_roles
 from rskc.files._side import Side, find_side, names_of_cases, unique_names, without_calls
@@ -44,17 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["MISSING_VALUES", "Table", "TableError", "read_table"]
 
 PARQUET = (".parquet", ".parq", ".pq")
-READERS = {
-    ".parquet": lambda layout: of_columns(layout, "read_parquet"),
-    ".arrow": lambda layout: of_columns(layout, "read_ipc"),
-    ".feather": lambda layout: of_columns(layout, "read_ipc"),
-    ".npy": read_npy,
-    ".npz": read_npz,
-    ".xlsx": read_excel,
-    ".h5ad": read_h5ad,
-    ".mtx": read_mtx,
-}
-PACKED = (*SEPARATORS, ".mtx")  # also with .gz
 
 
 @dataclass(frozen=True)
@@ -317,7 +305,9 @@ def read_source(layout: Layout) -> Source:
         raise layout.error("the file is empty")
     if suffix in SEPARATORS:
         return read_text(layout, suffix, packed)
-    if suffix in READERS and (suffix in PACKED or not packed):
+    from rskc.files._formats import READERS
+
+    if suffix in READERS and (suffix == ".mtx" or not packed):
         return READERS[suffix](layout)
     known = ", ".join([*SEPARATORS, *READERS])
     raise layout.error(
