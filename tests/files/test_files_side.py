@@ -110,6 +110,39 @@ def test_calls_beside_the_values(tmp_path, name):
     assert f"{N} columns of detection calls" in table.notes[0]
 
 
+@pytest.mark.parametrize("name", ["t.pcl", "t.cdt"])
+def test_weights_and_tree_of_a_clustered_file(tmp_path, name):
+    sides = [[j // 2, f"rat {j}", 1] for j in range(P)]
+    header, weights = ["UNIQID", "NAME", "GWEIGHT", *SAMPLES], ["EWEIGHT", "", "", *[1] * N]
+    top = [weights]
+    if name == "t.cdt":
+        sides = [[f"GENE{j}X", *side] for j, side in enumerate(sides)]
+        top = [
+            ["AID", "", "", "", *(f"ARRY{i}X" for i in range(N))],
+            [*weights[:1], "", *weights[1:]],
+        ]
+        header = ["GID", *header]
+    rows = [[*side, *row] for side, row in zip(sides, CELLS, strict=True)]
+    table = read_table(write_lines(tmp_path / name, header, *top, *rows))
+    np.testing.assert_allclose(table.data, CELLS.T)
+    assert list(table.data.index) == SAMPLES
+    assert list(table.data.columns[:3]) == ["0", "0 (2)", "1"]
+
+
+def test_what_stands_between_names_and_values(tmp_path):
+    """As in counts of reads, below a comment, and in a frame of pandas with its row numbers."""
+    header = ["Geneid", "Chr", "Start", "End", "Strand", "Length", *WORDS]
+    sides = [[f"ENSG{j:011d}", "chr1", 100 * j, 100 * j + 70, "+", 70] for j in range(P)]
+    rows = [[*side, *row] for side, row in zip(sides, CELLS, strict=True)]
+    table = read_table(write_lines(tmp_path / "t.txt", ["# made by counting"], header, *rows))
+    np.testing.assert_allclose(table.data, CELLS.T)
+    assert any("'Start', 'End'" in note for note in table.notes)
+    rows = [[j, f"g{j}", *row] for j, row in enumerate(CELLS)]
+    table = read_table(write_lines(tmp_path / "t.tsv", ["", "gene", *WORDS], *rows))
+    np.testing.assert_allclose(table.data, CELLS.T)
+    assert list(table.data.columns[:2]) == ["g0", "g1"]
+
+
 def test_a_series_of_geo(tmp_path):
     """Lines that begin with ! are no cells, also those with as many as there are cases."""
     lines = [["!Series_title", '"rats"'], ["!Sample_title", *SAMPLES], [], ["ID_REF", *SAMPLES]]

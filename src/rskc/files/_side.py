@@ -33,6 +33,13 @@ LOOKED_AT = 40  # columns
 MOST_ABOUT = 0.25  # of the columns that may be about features, as a description is
 TOP = 6  # rows among which those with classes are looked for
 CALLS = {None, "P", "M", "A"}  # present, marginal, absent
+OF_ARRAYS = ("AID", "EWEIGHT")  # rows of .pcl and .cdt files
+# What may stand between the names of genes and their values, in lower case.
+ANNOTATIONS = {
+    "chr", "chrom", "chromosome", "start", "end", "stop", "strand", "length", "position", "entrez",
+    "entrezid", "entrez_id", "entrez_gene_id", "locuslink", "cytoband",
+}  # fmt: skip
+MOST_SIDES = 10  # columns that are not values
 MOSTLY = 0.8  # of the cells of a row of classes are words
 
 
@@ -56,10 +63,32 @@ def find_side(source: Source) -> Side | None:
         why = _sign(source)
     if why is None:
         return None
-    if "description" in words_of(source.names[0]) and kind_of(source, 1) == "text":
-        id_column = source.layout.id_column or source.names[1]  # which the first describes
-        source = replace(source, layout=replace(source.layout, id_column=id_column))
+    ids = source.layout.id_column
+    if ids is None and (place := _place_of_names(source)):
+        ids = source.names[place]
+        source = replace(source, layout=replace(source.layout, id_column=ids))
+    about = [j for j, name in enumerate(source.names[:MOST_SIDES]) if name.lower() in ANNOTATIONS]
+    if about and ids not in (names := [source.names[j] for j in about]):
+        source = _without_columns(source, about, f"{quoted(names)}, about the features")
     return _with_classes(Side(why, source), label_row)
+
+
+def _place_of_names(source: Source) -> int | None:
+    """Return the column, one of the first three, with the names of features; None if unknown.
+
+    Before it there may be row numbers or descriptions.
+    """
+    for j, name in enumerate(source.names[:3]):
+        series = source.frame[str(j)]
+        is_text = str(series.dtype) == "String"
+        is_named = is_feature_name(name) and 2 * series.n_unique() > series.len()
+        if is_text and are_features(series.to_list()):
+            return j
+        if is_named and "description" not in words_of(name):
+            return j
+        if name and not is_id_name(name) and "description" not in words_of(name):
+            return None
+    return None
 
 
 def _sign(source: Source) -> str | None:
@@ -72,8 +101,8 @@ def _sign(source: Source) -> str | None:
     if (known | set(layout.use_columns)) & set(source.names):
         return None
     is_named, repeated = is_feature_name(first), classes_of_names(others) is not None
-    genes = None if is_named or repeated else _column_of_genes(source)
-    if not is_named and not repeated and genes is None:
+    place = None if is_named or repeated else _place_of_names(source)
+    if not is_named and not repeated and place is None:
         # Text that never repeats, or a column without a name, may be the names of features.
         series = source.frame["0"]
         is_text = str(series.dtype) == "String" and kind_of(source, 0) == "text"
@@ -91,9 +120,9 @@ def _sign(source: Source) -> str | None:
         return f"a header with classes ({', '.join(map(shown, first_two))}, ...)"
     if is_named:
         return f"a first column {shown(first)}"
-    if genes is not None:
-        few = quoted(source.frame[str(genes)].drop_nulls().head(2).to_list())
-        return f"a column of names of genes or probes ({few}, ...)"
+    if place is not None:
+        few = quoted(source.frame[str(place)].drop_nulls().head(2).to_list())
+        return f"a column of names of features ({few}, ...)"
     sign = None if is_id_name(first) else sign_of_side(first, source.frame.height, others)
     if sign is None or sign.startswith("columns"):
         return sign
@@ -104,17 +133,11 @@ def _sign(source: Source) -> str | None:
     return sign if are_alike(matrix) else None
 
 
-def _column_of_genes(source: Source) -> int | None:
-    """Return the column, one of the first two, of which the cells are names of genes or probes."""
-    for j in (0, 1):
-        series = source.frame[str(j)]
-        if str(series.dtype) == "String" and are_features(series.to_list()):
-            return j
-    return None
+def without_extras(source: Source) -> Source:
+    """Leave out what formats of genes have beside names and values.
 
-
-def without_calls(source: Source) -> Source:
-    """Leave out the columns beside those of the cases that say whether a gene was detected."""
+    That are columns that say whether a gene was detected, and weights in .pcl and .cdt files.
+    """
     counts = Counter(source.names)
     calls = [
         j
@@ -123,15 +146,26 @@ def without_calls(source: Source) -> Source:
         and str(series.dtype) == "String"
         and {None} < {None, *series.unique()} <= CALLS
     ]
-    if not calls:
-        return source
-    kept = [j for j in range(len(source.names)) if j not in set(calls)]
+    if calls:
+        which = f"{count(len(calls), 'column')} of detection calls (P, M or A)"
+        source = _without_columns(source, calls, which)
+    if "GWEIGHT" in source.names and source.layout.features_in_rows == "auto":
+        first = source.frame["0"].head(3).to_list()
+        source = _without(source, [i for i, cell in enumerate(first) if cell in OF_ARRAYS])
+        places = [j for j, name in enumerate(source.names) if name in ("GID", "GWEIGHT")]
+        source = _without_columns(source, places, "weights and tree of a .pcl or .cdt file")
+        layout = replace(source.layout, features_in_rows=True, id_column=source.names[0])
+        source = replace(source, layout=layout)
+    return source
+
+
+def _without_columns(source: Source, columns: Sequence[int], words: str) -> Source:
+    """Leave out columns, and say so."""
+    kept = [j for j in range(len(source.names)) if j not in set(columns)]
     frame = source.frame.select(map(str, kept))
     frame.columns = list(map(str, range(len(kept))))
-    note = f"Left out: {count(len(calls), 'column')} of detection calls (P, M or A)."
-    return replace(
-        source, frame=frame, names=[source.names[j] for j in kept], notes=(*source.notes, note)
-    )
+    names, notes = [source.names[j] for j in kept], (*source.notes, f"Left out: {words}.")
+    return replace(source, frame=frame, names=names, notes=notes)
 
 
 def _rows_of_words(source: Source) -> list[int]:

@@ -34,7 +34,11 @@ from rskc.files._source import (
 )
 from rskc.inputs.columns import NONE, is_feature_name
 
-SEPARATORS = {".csv": ",;\t|", ".txt": "\t,;| ", ".tsv": "\t", ".gct": "\t", ".res": "\t"}
+SEPARATORS = {
+    ".csv": ",;\t|",
+    ".txt": "\t,;| ",
+    **dict.fromkeys((".tsv", ".gct", ".res", ".pcl", ".cdt"), "\t"),
+}
 MARKS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar", " ": "a space"}
 SAMPLE, SAMPLE_CELLS = 100, 200_000  # rows and cells by which columns are judged, at most
 WIDE = 1000  # columns

@@ -23,7 +23,7 @@ from scipy.sparse import issparse
 
 from rskc.files._numbers import all_are_numbers, as_text, observed
 from rskc.files._roles import Roles, SetAside, find_roles
-from rskc.files._side import Side, find_side, names_of_cases, unique_names, without_calls
+from rskc.files._side import Side, find_side, names_of_cases, unique_names, without_extras
 from rskc.files._source import (
     MISSING_VALUES,
     Layout,
@@ -225,7 +225,7 @@ def read_table(
         if features_in_rows is True and getattr(layout, name) is not None:
             raise layout.error(f"{{{name}}} cannot be used when features are in rows")
     digest = _digest(layout)
-    source = without_calls(without_markers(read_source(layout)))
+    source = without_extras(without_markers(read_source(layout)))
     if decimal == "auto" and source.parse:
         source = _by_commas(source)
     side = find_side(source)
