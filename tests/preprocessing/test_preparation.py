@@ -233,6 +233,15 @@ def test_few_values_get_the_variance_that_so_many_clusters_explain_of_a_normal_f
     assert_allclose(variances, [explained_of_normal(m), 1], atol=2e-3)
 
 
+def test_the_tail_of_a_count_belongs_to_it_and_a_slip_does_not():
+    """Of 0 to 3, mostly 0, those above 1 are no outlying cells; 55 among 1 to 5 is one."""
+    few = np.r_[np.zeros(780), np.ones(195), np.full(24, 2.0), 3]
+    scores = np.r_[np.tile(np.arange(1.0, 6), 199), 1, 2, 3, 4, 55]
+    scale = ColumnStandardizer("mean", "clipped").fit(np.column_stack([few, scores])).scale_
+    assert_allclose(few.var() / scale[0] ** 2, 0.8825, rtol=0.02)
+    assert_allclose(2 / scale[1] ** 2, 0.9420, rtol=0.02)
+
+
 def test_few_values_among_many_missing_cells_and_in_sparse_columns():
     """As many columns as a table of genes has: nothing is done column by column."""
     X = rng.integers(0, 2, (N, 300)).astype(float)

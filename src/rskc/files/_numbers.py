@@ -9,7 +9,7 @@ import numpy as np
 
 from rskc.files._source import Source, TableError, polars, shown
 from rskc.files._text import numbers
-from rskc.files._written import HowWritten, Written, strays_among_written, written_numbers
+from rskc.files._written import HowWritten, strays_among_written, written_numbers
 from rskc.inputs.columns import are_classes, are_names
 from rskc.utils.wording import count, quoted
 
@@ -41,7 +41,7 @@ class Cells(NamedTuple):
 
     numbers: Any
     bad: Any  # mask of cells that are neither numbers nor missing
-    written: Written | None = None  # where they had units or the like beside them
+    written: HowWritten | None = None  # what stood beside them, such as a unit
 
 
 def _parsed(source: Source, series: Any) -> Cells:
@@ -55,7 +55,7 @@ def _parsed(source: Source, series: Any) -> Cells:
     if bad.any():
         written = written_numbers(frame["cells"], layout.decimal, source.separator)
         if written is not None:
-            return Cells(written.numbers, bad & False, written)
+            return Cells(written[0], bad & False, written[1])
     return Cells(values, bad)
 
 
@@ -160,7 +160,7 @@ def find_numbers(source: Source, columns: list[int]) -> Numbers:
         cells = _column(source, j)
         parsed[str(j)] = cells.numbers
         if cells.written is not None:
-            written[names[j]] = cells.written.how
+            written[names[j]] = cells.written
     matrix = np.empty((source.frame.height, 0))
     if columns:
         frame = source.frame.select(map(str, columns)).with_columns(**parsed)

@@ -22,6 +22,7 @@ CELLS_AT_ONCE = 2**20
 CLIP, DECILES = 3.0, 2.563
 # Share of the cells that may be outlying; more belong to a feature, as what is not 0 in counts.
 FEW = 0.05
+RARE = 0.01  # of a feature of few values, the share that may be outlying
 # Variance of a feature by the number of its values, from 0 on: what so many clusters explain of a
 # normal feature of variance 1, by the quantizers of Lloyd and Max. It is 2 / pi for two.
 VARIANCES = np.array(
@@ -404,17 +405,20 @@ def _clipped(X: np.ndarray) -> np.ndarray:
     nothing lead: in made tables with three clusters in the numbers the mean adjusted Rand index was
     .60, and .81 with this. A column of 1 to 5 led in tables of customers: .70, and .82 with this.
     """
-    low, middle, high = _quantiles(X, np.array([0.1, 0.5, 0.9]))
-    reach = np.where(high > low, CLIP / DECILES * (high - low), np.inf)
-    clipped = np.clip(X, (middle - reach)[:, None], (middle + reach)[:, None])
-    many = np.count_nonzero(clipped != X, axis=1) - np.isnan(X).sum(axis=1) > FEW * X.shape[1]
-    scales = np.where(many, _deviations(X), _deviations(clipped))
-    variances = np.ones(len(X))
-    few = np.arange(len(X))
+    variances, few = np.ones(len(X)), np.arange(len(X))
     for step in (max(1, X.shape[1] // 100), 1):  # of most rows some cells show many values
         n_values = np.minimum(_count_values(X[few, ::step]), len(VARIANCES) - 1)
         variances[few] = VARIANCES[n_values]
         few = few[n_values < len(VARIANCES) - 1]
+    low, middle, high = _quantiles(X, np.array([0.1, 0.5, 0.9]))
+    reach = np.where(high > low, CLIP / DECILES * (high - low), np.inf)
+    least, most = middle - reach, middle + reach
+    # Among few values the deciles say little: of 0 to 3, mostly 0, all above 1 would be clipped.
+    rarest, rare = _quantiles(X[few], np.array([RARE, 1 - RARE]))
+    least[few], most[few] = np.fmin(least[few], rarest), np.fmax(most[few], rare)
+    clipped = np.clip(X, least[:, None], most[:, None])
+    many = np.count_nonzero(clipped != X, axis=1) - np.isnan(X).sum(axis=1) > FEW * X.shape[1]
+    scales = np.where(many, _deviations(X), _deviations(clipped))
     return scales / np.sqrt(variances)
 
 
