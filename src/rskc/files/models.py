@@ -26,8 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import rskc
 from rskc.estimator import RobustSparseKMeans
-from rskc.files._checks import checked_model
-from rskc.files._codec import Unsavable, decode, encode, pack, unpack
+from rskc.files._contents import Unsavable, checked_model, decode, encode, pack, unpack
 from rskc.inputs.arrays import model_to_numpy
 from rskc.inputs.categories import as_plain as plain_columns
 from rskc.inputs.validation import plain_centers
