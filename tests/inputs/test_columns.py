@@ -352,6 +352,8 @@ def test_a_number_for_missing_cells_is_named(put, value):
         (-1, np.arange(30), True),
         (-1, np.arange(30) % 2, False),  # of -1, 0 and 1 it is one
         (-1, np.linspace(-0.9, 0.9, 30), False),
+        (99, np.arange(30) % 5 + 1, True),  # of answers from 1 to 5
+        (99, np.arange(30), False),
     ],
 )
 def test_small_numbers_stand_for_missing_cells_where_they_are_apart(value, rest, found):

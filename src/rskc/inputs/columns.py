@@ -68,8 +68,9 @@ MANY_ROWS, ROWS_PER_COLUMN = 1000, 5
 MOST_COLUMNS = 0.75
 CASES = {"tumor", "tumour", "cell", "donor", "mouse", "animal", "control", "ctrl", "gsm", "tcga"}
 LETTERS = {"s", "p", "c", "n", "t"}  # S1, P1: of cases where nothing says what the rows are
-# What people write for a missing cell where only numbers fit. Positive 99 is too often a value.
-CODES = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 999.0, 9999.0, 99999.0)
+# What people write for a missing cell where only numbers fit. 99 is one among short scales only.
+CODES = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 99.0, 999.0, 9999.0, 99999.0)
+LONGEST_SCALE = 10
 NONE = "None"  # a missing number as Python writes it; among words it is one of them
 LARGEST_CODED = 999  # of a column in which -9 is a code
 FEWEST_CODES = 3  # cells; a single one is rather a slip
@@ -398,6 +399,8 @@ def _is_apart(column: np.ndarray, value: float) -> bool:
     if value == -1:  # of -1, 0 and 1 it is one
         return low >= 0 and high > 10 and is_code.sum() >= FEWEST_CODES
     if value == -9 and high > LARGEST_CODED:  # -9 is a code of short scales
+        return False
+    if value == 99 and not low < high <= LONGEST_SCALE:
         return False
     is_alone = value == -9 and is_code.sum() > 1 and not (rest == np.floor(rest)).any()
     is_far = min(abs(value - low), abs(value - high)) > high - low
