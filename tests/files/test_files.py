@@ -317,13 +317,16 @@ def test_a_title_above_the_names(put):
         table = read_table(put(f"{title}\nid;a;b;c\nu;1;2;3\nv;4;5,5;6\n"))
         assert table.data.to_numpy().tolist() == [[1, 2, 3], [4, 5.5, 6]]
         assert table.notes[0].startswith("Left out as titles")
-    assert "line 5, column 'a': 'x'" in complaint(put("t\n\na,b\n1,2\nx,3\n4,5\n"))
+    assert "line 5, column 'a': 'x'" in complaint(put("t\n\na,b,c\n1,2,3\nx,3,3\n4,5,3\n"))
+    assert "line 2 holds numbers" in complaint(put("t\n1,2.5,3\n4,5,6\n7,8,9\n"))
+    assert "column 2 has no name" in complaint(put("a,\nu,1\nv,2\n"))
 
 
 @pytest.mark.parametrize("mark", ["|", " "])
 def test_other_separators(put, mark):
     path = put(mark.join("abc") + "\n" + mark.join("123") + "\n", "t.txt")
     assert read_table(path).data.to_numpy().tolist() == [[1, 2, 3]]
+    assert "one column, 'a~b'; name what separates" in complaint(put("a~b\nu~1\nv~2\n"))
     words = put(f"a{mark}b,c{mark}d\n1,2\n")
     assert list(read_table(words).data.columns) == [f"a{mark}b", f"c{mark}d"]
 

@@ -160,7 +160,10 @@ def _roles_by_name(source: Source) -> Roles:
     ids = _id_number(source, layout, kept)
     features = [j for j in kept if j != ids and not _is_nothing(source, j, in_rows)]
     if not features:
-        raise layout.error("there is no column left that could be a feature")
+        words = "there is no column left that could be a feature"
+        if len(source.names) == 1 and source.separator is not None:
+            words = "it has one column, {name}; name what separates its cells by {separator}"
+        raise layout.error(words, name=shown(source.names[0]))
     return Roles(ids, label, features, dropped)
 
 

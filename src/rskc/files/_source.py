@@ -152,7 +152,7 @@ def line_of_names(lines: Iterable[Sequence[Any]]) -> int:
     head = islice(lines, 3 * MOST_TITLES)
     # Of names the first may be empty.
     filled = [1 + sum(cell not in ("", None) for cell in cells[1:]) for cells in head]
-    likely = (i for i, n in enumerate(filled[:MOST_TITLES]) if 2 * n > max(filled))
+    likely = (i for i, n in enumerate(filled[:MOST_TITLES]) if 2 * n >= max(filled))
     return next(likely, 0)
 
 

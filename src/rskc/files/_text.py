@@ -89,23 +89,23 @@ class Text:
     @cached_property
     def names(self) -> list[str]:
         """Names of the columns; one more, empty, in front if the header is one short, as R's is."""
-        lines = [cells for _, cells in islice(self.records(), self.top + 1)][self.top :]
-        lines += [cells for _, cells in islice(self.rows(), 1)]
+        lines = [*islice(self.records(), self.top, self.top + 1), *islice(self.rows(), 1)]
         if not lines:
             raise self.layout.error("the file is empty")
         if not self.layout.header:
-            return [f"x{j}" for j in range(len(lines[0]))]
+            return [f"x{j}" for j in range(len(lines[0][1]))]
         if len(lines) == 1:
             raise self.layout.error(NO_DATA)
-        first, second = lines
+        (line, first), (_, second) = lines
         names = [name.strip() for name in first]
         if self.below:  # of calls, the columns of which have no names
             return names + [""] * (len(second) - len(names))
         # A table without header would lose its first case.
         if all(map(_is_number, names)) and not all(name.isdigit() for name in names):
             raise self.layout.error(
-                "line 1 holds numbers where the names of the columns are expected; if the table "
-                "has no names, use {header=False}"
+                "line {line} holds numbers where the names of the columns are expected; if the "
+                "table has no names, use {header=False}",
+                line=line,
             )
         # A separator at the end of the line is no sign of it, and would shift all cells by one.
         is_short = len(second) == len(names) + 1 and second[-1].strip() != ""
