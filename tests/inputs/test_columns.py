@@ -352,6 +352,8 @@ def test_a_number_for_missing_cells_is_named(put, value):
         (-1, np.arange(30), True),
         (-1, np.arange(30) % 2, False),  # of -1, 0 and 1 it is one
         (-1, np.linspace(-0.9, 0.9, 30), False),
+        (99, np.arange(30) % 5 + 1, True),  # of answers from 1 to 5
+        (99, np.arange(30), False),
     ],
 )
 def test_small_numbers_stand_for_missing_cells_where_they_are_apart(value, rest, found):
@@ -384,7 +386,9 @@ def test_several_numbers_stand_for_missing_cells():
 def test_words_that_hardly_differ():
     assert alike_words(["Male", "male", "female"]) == [("Male", "male")]
     assert alike_words(["Berlin", "Berlim", "Bern"]) == [("Berlin", "Berlim")]
-    assert alike_words(["north", "nort h", "south"]) == [("north", "nort h")]
+    assert alike_words(["north", "nort h", "nroth"]) == [
+        ("north", "nort h"), ("north", "nroth"), ("nort h", "nroth")
+    ]  # fmt: skip
     assert alike_words(["a", "b", "yes", "yep", "level 1", "level 2"]) == []
 
 
@@ -400,17 +404,24 @@ def test_outcomes_repeated_ids_and_spelling_are_said(put):
 
 
 @pytest.mark.parametrize("first", ["P", ""])
-def test_ids_of_which_one_repeats_are_left_out_with_a_hint(put, first):
+def test_ids_of_which_one_repeats_stay(put, first):
     ids = [f"{first}{1000 + 7 * i}" for i in range(N)]
-    put(frame(customer_id=[ids[1], *ids[1:]]))
+    ids[0] = ids[1]
+    put(frame(customer_id=ids))
     told = flat(run("fit", "t.csv", "-k", "2", "--no-report").stderr)
+    assert f"1 row has an id that occurs before ('{ids[0]}'): each row" in told
+    labels = pd.read_csv("t-rskc/labels.csv", dtype=str)
+    assert labels["case"].tolist() == ids
+    put(frame(customer_id=[*ids[:30], *ids[:10]]))
+    told = flat(run("fit", "t.csv", "-k", "2", "--no-report", "--force").stderr)
     assert "; to name the cases by it, add --id-column customer_id" in told
 
 
 def test_copies_of_cases_are_said(put):
-    made = frame()
+    made = frame(customer_id=[f"P{i}" for i in range(N)])
     put(pd.concat([made, made[:3]]))
     told = flat(run("fit", "t.csv", "-k", "2", "--n-init", "5", "--no-report").stderr)
+    assert "before ('P0', 'P1', 'P2'), 3 of them with the same cells" in told
     assert (
         "3 cases are exact copies of others, and count twice: if they were entered twice, leave "
         "them out." in told

@@ -296,9 +296,12 @@ def _on_cases(table: Any) -> Iterator[str]:
     again = table.data.index[table.data.index.duplicated()]
     if len(again):
         names = quoted(dict.fromkeys(map(str, again)), 4)
+        rows = table.data[table.data.index.isin(again)]
+        n_copies = 0 if is_sparse(rows) else int(rows.reset_index().duplicated().sum())
+        copied = f", {n_copies:,} of them with the same cells" if n_copies else ""
         yield (
-            f"{count(len(again), 'row has', 'rows have')} an id that occurs before ({names}): each "
-            "row is a case of its own; leave out those that were entered twice."
+            f"{count(len(again), 'row has', 'rows have')} an id that occurs before ({names})"
+            f"{copied}: each row is a case of its own; leave out those that were entered twice."
         )
     unobserved = np.zeros(len(table.data), bool)
     if table.n_missing:
