@@ -10,7 +10,7 @@ the centers were not made of: the others always show a gap where there are many 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from rskc.selection.cloud import neighbors
 # squared distance of any two from the one before: of random walks it is .3, of tables that are
 # sorted by clusters within the clusters found about 1.
 SUCCESSIVE, MAX_STEP = 10, 0.5
+# Density between neighbors, as a share of that beside it, of clusters that are hardly apart; it is
+# 1 between slices.
+DENSITY_OF_CLUSTERS = 0.45
 
 
 def places_of(model: Any, X: Any, K: int, others: np.ndarray) -> dict[str, np.ndarray]:
@@ -53,15 +56,45 @@ def places_of(model: Any, X: Any, K: int, others: np.ndarray) -> dict[str, np.nd
     return places
 
 
-def density_between(
-    distances: np.ndarray, gaps: np.ndarray, weights: np.ndarray | None = None
-) -> float:
-    """Return the density midway between neighbors, as a share of that on its sides; NaN if unknown.
+class Between(NamedTuple):
+    """Cases between neighboring centers, over all pairs of neighbors."""
 
-    It is the number of cases in the middle third of the way between two neighboring centers,
-    divided by that in the first or the last third, whichever has fewer; both are summed over all
-    pairs of neighbors. A case has one place for each fit that it took no part in, and their median
-    counts: places of single fits, to half of the cases, are blurred.
+    middle: float  # in the middle third of the way
+    beside: float  # in the first or the last third, whichever has fewer
+
+    @property
+    def density(self) -> float:
+        """The density in the middle, as a share of that beside it; NaN if nothing is known."""
+        if self.beside:
+            return self.middle / self.beside
+        return np.inf if self.middle else np.nan
+
+    @property
+    def evidence(self) -> float:
+        """The logarithm of the odds of slices against clusters that these numbers of cases give.
+
+        It is 0 at a density of two thirds, and the more cases there are, the more a larger density
+        counts for slices, and a smaller one for clusters. Of few cases any density is an accident.
+        """
+        slices, clusters = (density / (1 + density) for density in (1.0, DENSITY_OF_CLUSTERS))
+        in_middle, in_sides = np.log(slices / clusters), np.log((1 - slices) / (1 - clusters))
+        return float(self.middle * in_middle + self.beside * in_sides)
+
+
+def between_neighbors(
+    distances: np.ndarray, gaps: np.ndarray, weights: np.ndarray | None = None
+) -> Between:
+    """Count the cases midway between neighbors, and those on its sides.
+
+    These are the cases in the middle third of the way between two neighboring clusters, and in the
+    first or the last third, whichever has fewer; both are summed over all pairs of neighbors.
+
+    The way leads from the mean place of the cases of one cluster to that of the other, in each fit:
+    centers that a few other cases made are in error in each of many features, which moves them
+    apart, and all cases seem to be midway. Of 40 cases of 1,000 features in two clusters that are
+    found with an adjusted Rand index of .9, 9 to 18 were in the middle third between such centers,
+    and none in that between the means. A case has one place for each fit that it took no part in,
+    and their median counts: places of single fits, to half of the cases, are blurred.
 
     Parameters
     ----------
@@ -72,23 +105,43 @@ def density_between(
         Squared distances of the centers.
     weights : ndarray of shape (n,), optional
         What cases count.
+
+    Returns
+    -------
+    between : Between
     """
     K, judged = distances.shape[2], np.isfinite(distances).all(axis=2)
     placed = judged.any(axis=0)
     if K < 2 or not placed.any():
-        return np.nan
+        return Between(0.0, 0.0)
     # A case that shares no observed cell with a center has no place.
     distances = np.where(judged[:, :, None], distances, np.nan)[:, placed]
     labels = np.nanmedian(distances, axis=0).argmin(axis=1)
     counts = np.ones(len(labels)) if weights is None else weights[placed]
-    middle, sides = 0.0, 0.0
+    middle, beside = 0.0, 0.0
     for a, b in neighbors(np.nanmedian(gaps, axis=0)):
-        apart = np.where(gaps[:, a, b] > 0, gaps[:, a, b], np.inf)[:, None]
-        along = np.nanmedian((distances[:, :, a] - distances[:, :, b]) / apart, axis=0)
-        pair = (labels == a) | (labels == b)  # from -1 at center a to 1 at center b
-        thirds, _ = np.histogram(along[pair], (-1, -1 / 3, 1 / 3, 1), weights=counts[pair])
-        middle, sides = middle + thirds[1], sides + min(thirds[0], thirds[2])
-    return float(middle / sides) if sides else np.nan
+        pair = (labels == a) | (labels == b)
+        along = np.ma.masked_invalid(distances[:, pair, a] - distances[:, pair, b])
+        places = _from_mean_to_mean(along, labels[pair] == b, counts[pair])
+        thirds, _ = np.histogram(places, (-1, -1 / 3, 1 / 3, 1), weights=counts[pair])
+        middle, beside = middle + thirds[1], beside + min(thirds[0], thirds[2])
+    return Between(float(middle), float(beside))
+
+
+def _from_mean_to_mean(along: np.ma.MaskedArray, second: np.ndarray, counts: np.ndarray) -> Any:
+    """Return the median place (n,) of cases on a line (fits, n), from -1 to 1 between two means.
+
+    The means are those of the cases that are in the second of two clusters and of those that are
+    not. A fit in which they are not in this order says nothing; NaN where no fit says anything.
+    """
+    if second.all() or not second.any():
+        return np.full(len(second), np.nan)
+    low, high = (
+        np.ma.average(along[:, cluster], axis=1, weights=counts[cluster])[:, None]
+        for cluster in (~second, second)
+    )
+    places = 2 * (along - low) / np.ma.masked_less_equal(high - low, 0.0) - 1
+    return np.ma.median(places, axis=0).filled(np.nan)
 
 
 def is_a_sequence(cells: np.ndarray, labels: np.ndarray) -> bool:

@@ -12,7 +12,7 @@ from rskc.exceptions import ParameterError
 from rskc.inputs.labels import adjusted_rand_index, count_shared, match_clusters
 from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import NOT_COMPARED, with_few_starts
-from rskc.selection.gaps import density_between, places_of
+from rskc.selection.gaps import Between, between_neighbors, places_of
 from rskc.selection.runner import Key, rng_of, seed_of
 from rskc.selection.search import configured, fit_quietly
 from rskc.selection.subsample import Sample
@@ -94,19 +94,16 @@ class Fits:
         return self.larger_stability >= MIN_LARGER_STABILITY
 
     @cached_property
-    def density_between(self) -> float:
-        """The density midway between neighbors, as a share of that on both sides.
-
-        By the samples in which the clusters are stable.
-        """
+    def between(self) -> Between:
+        """The cases between neighbors, by the samples in which the clusters are stable."""
         if self.larger is not None and self.is_stable_in_larger:
-            return self.larger.density_between
+            return self.larger.between
         distances, gaps = self.of_halves("distances"), self.of_halves("gaps")
         for i, half in enumerate(self.of_halves("labels")):
             order = np.argsort(best_match(self.full["labels"], half, self.n_clusters, self.weights))
             distances[i], gaps[i] = distances[i][:, order], gaps[i][np.ix_(order, order)]
         distances[:, self.full["outliers"]] = np.nan
-        return density_between(distances, gaps, self.weights)
+        return between_neighbors(distances, gaps, self.weights)
 
 
 def jaccard_indices(

@@ -45,11 +45,12 @@ MAX_LARGE_PAIR_P_VALUE = 0.5
 # Whether there are clusters at all is decided by the level; if there are, a stable number counts up
 # to this p-value.
 WEAK_LEVEL = 0.1
-# Clusters are slices of a gradient if the density between neighbors is a larger share of that on
-# both sides. Settled on seeds 400 to 404: at the true number of the designs with clusters it was 0
-# to .62, at the number of slices of lines, curves, rings and planes .77 to 1.3. Stretches of random
-# walks have .3 to .8, as halves share their jumps.
-MAX_DENSITY, MAX_DENSITY_OF_SEQUENCES = 0.65, 0.2
+# Clusters are slices of a gradient if the cases between neighbors say so with odds of this or more.
+# Of a sequence, a larger density between them than this is enough: stretches of random walks have .3
+# to .8, as halves share their jumps.
+ODDS_OF_SLICES, ODDS_OF_CLUSTERS, MAX_DENSITY_OF_SEQUENCES = 5.0, 5.0, 0.2
+# What is known of the gaps between clusters.
+CLEAR, UNKNOWN, NONE = "clear", "unknown", "none"
 # A number is mentioned of which this share of the clusters is stable, and more than are chosen. On
 # noise around three clusters five of ten were.
 MIN_STABLE_SHARE = 0.6
@@ -308,27 +309,28 @@ class Stability(Search):
     def _decide(self, sample: Sample, fits: dict[int, Fits], runner: Runner) -> None:
         import pandas as pd
 
-        self.n_clusters_, self.n_slices_, self._sample = 1, None, sample
+        self._sample = sample
         candidates = [
             K
             for K in sorted(fits, reverse=True)
             if fits[K].stability >= self.near_threshold or fits[K].is_stable_in_larger
         ]
-        likely: list[int] = []  # of which the largest is chosen if one of them passes the level
-        slices: list[int] = []
+        numbers: dict[str, list[int]] = {CLEAR: [], UNKNOWN: [], NONE: []}
+        found: dict[str, int] = {}  # the largest number of each kind, if one of it passes the level
         for K in candidates:
             fit = fits[K]
             if self.n_references:
                 self._compare(sample, fit, runner)
             if not self._is_stable(fit) or fit.cloud.p_value > max(WEAK_LEVEL, self.level):
                 continue
-            numbers = likely if self._has_gaps(sample, fit) else slices
-            numbers.append(K)
+            gaps = self._gaps(sample, fits, K)
+            numbers[gaps].append(K)
             if not fit.cloud.p_value > self.level:
-                if numbers is likely:
-                    self.n_clusters_, self.n_slices_ = likely[0], None
+                found.setdefault(gaps, numbers[gaps][0])
+                if gaps == CLEAR:
                     break
-                self.n_slices_ = slices[0]
+        self.n_clusters_ = found.get(CLEAR, found.get(UNKNOWN, 1))
+        self.n_slices_ = found.get(NONE) if self.n_clusters_ == 1 else None
         self.agreements_ = np.full((self.n_splits, len(fits)), np.nan)
         for i, fit in enumerate(fits.values()):
             self.agreements_[: len(fit.splits), i] = fit.agreements
@@ -346,7 +348,7 @@ class Stability(Search):
                 "features_enough": [float(fit.full["n_enough"]) for fit in all_fits],
                 "p_value": [fit.cloud.p_value for fit in all_fits],
                 "pair_p_value": [fit.cloud.pair for fit in all_fits],
-                "density_between": [fit.density_between for fit in all_fits],
+                "density_between": [fit.between.density for fit in all_fits],
                 "stable": [self._is_stable(fit) for fit in all_fits],
             }
         )
@@ -356,10 +358,18 @@ class Stability(Search):
         self.reason_ = self._reason(fits)
         self._fits = fits.get(self.n_clusters_)
 
-    def _has_gaps(self, sample: Sample, fit: Fits) -> bool:
-        """Whether there are gaps between neighbors, and clear ones if the cases are a sequence."""
-        is_sequence = is_a_sequence(*self._cells(sample, fit))
-        return not fit.density_between > (MAX_DENSITY_OF_SEQUENCES if is_sequence else MAX_DENSITY)
+    def _gaps(self, sample: Sample, fits: dict[int, Fits], K: int) -> str:
+        """Say whether there are gaps between clusters, or whether these are slices of a gradient.
+
+        Where there are gaps, fewer stable clusters, which join some of them, have gaps as well.
+        """
+        between = fits[K].between
+        if is_a_sequence(*self._cells(sample, fits[K])):
+            return NONE if between.density > MAX_DENSITY_OF_SEQUENCES else CLEAR
+        coarser = [fits[k] for k in fits if k < K and fits[k].stability >= self.threshold]
+        if max(fit.between.evidence for fit in (fits[K], *coarser)) >= np.log(ODDS_OF_SLICES):
+            return NONE
+        return CLEAR if between.evidence <= -np.log(ODDS_OF_CLUSTERS) else UNKNOWN
 
     def _is_stable(self, fit: Fits) -> bool:
         """Whether clusters are stable, and no two large neighbors are halves of one cluster.
