@@ -150,11 +150,18 @@ def split_in_parts(cases: np.ndarray, n_parts: int, seed: int, split: int) -> li
 
 
 def fit_parts(
-    sample: Sample, cases: np.ndarray, estimator: Any, seed: int, n_parts: int, key: Key
+    sample: Sample,
+    smooth: Any,
+    cases: np.ndarray,
+    estimator: Any,
+    seed: int,
+    n_parts: int,
+    key: Key,
 ) -> Result:
     """Cluster all parts but one of some cases, for each, and place its cases between centers.
 
-    With two parts that is each half, beginning with the first.
+    With two parts that is each half, beginning with the first. Cases are placed as they are without
+    steps.
     """
     (K, split), (n, p) = key, sample.shape
     parts = split_in_parts(cases, n_parts, seed, split)
@@ -168,7 +175,7 @@ def fit_parts(
             labels, selected = model.predict(sample.X), _selected(model, p)
         except ParameterError:  # fewer distinct cases than clusters: no cluster is found again
             model, labels, selected = None, np.zeros(n), np.zeros(p, bool)
-        places = places_of(model, sample.without_steps, K, others)
+        places = places_of(model, smooth, K, others)
         results.append({"labels": labels.astype(np.int32), "selected": selected, **places})
     return {name: np.array([result[name] for result in results]) for name in results[0]}
 

@@ -45,10 +45,10 @@ MAX_LARGE_PAIR_P_VALUE = 0.5
 # Whether there are clusters at all is decided by the level; if there are, a stable number counts up
 # to this p-value.
 WEAK_LEVEL = 0.1
-# Clusters are slices of a gradient if the cases between neighbors say so with odds of this or more.
-# Of a sequence, a larger density between them than this is enough: stretches of random walks have .3
-# to .8, as halves share their jumps.
-ODDS_OF_SLICES, ODDS_OF_CLUSTERS, MAX_DENSITY_OF_SEQUENCES = 5.0, 5.0, 0.2
+# Gaps between neighbors, or a gradient, are seen where the cases between them give odds of so much
+# to 1. Of a sequence, a larger density than the second number is enough for a gradient: stretches of
+# random walks have .3 to .8, as halves share their jumps.
+ENOUGH_ODDS, MAX_DENSITY_OF_SEQUENCES = 5.0, 0.2
 # What is known of the gaps between clusters.
 CLEAR, UNKNOWN, NONE = "clear", "unknown", "none"
 # A number is mentioned of which this share of the clusters is stable, and more than are chosen. On
@@ -264,7 +264,8 @@ class Stability(Search):
             fits |= {K: Fits(K, full, sample.masses) for K, full in pairs}
             # Outlying in most of the fits: one of many clusters may consist of outlying cases.
             flagged = np.mean([fit.full["outliers"] for fit in fits.values()], axis=0)
-            work = partial(fit_parts, sample, np.flatnonzero(flagged <= 0.5), model, runner.seed)
+            clean, smooth = np.flatnonzero(flagged <= 0.5), sample.without_steps
+            work = partial(fit_parts, sample, smooth, clean, model, runner.seed)
             stable = [fits[K] for K in numbers]
             for splits in (range(few), range(few, self.n_splits)):
                 later -= len(numbers) * len(splits)
@@ -361,15 +362,18 @@ class Stability(Search):
     def _gaps(self, sample: Sample, fits: dict[int, Fits], K: int) -> str:
         """Say whether there are gaps between clusters, or whether these are slices of a gradient.
 
-        Where there are gaps, fewer stable clusters, which join some of them, have gaps as well.
+        Where there are gaps, fewer stable clusters, which join some of them, have gaps as well. And
+        where the cases do not say, another stable number may show a gradient.
         """
-        between = fits[K].between
+        between, enough = fits[K].between, np.log(ENOUGH_ODDS)
         if is_a_sequence(*self._cells(sample, fits[K])):
             return NONE if between.density > MAX_DENSITY_OF_SEQUENCES else CLEAR
-        coarser = [fits[k] for k in fits if k < K and fits[k].stability >= self.threshold]
-        if max(fit.between.evidence for fit in (fits[K], *coarser)) >= np.log(ODDS_OF_SLICES):
-            return NONE
-        return CLEAR if between.evidence <= -np.log(ODDS_OF_CLUSTERS) else UNKNOWN
+        stable = [k for k in fits if k != K and fits[k].stability >= self.threshold]
+        others = {k: fits[k].between.evidence for k in stable}
+        against = max((others[k] for k in stable if k < K), default=0.0)
+        if between.evidence + max(against, 0.0) <= -enough:
+            return CLEAR
+        return NONE if max([between.evidence, *others.values()]) >= enough else UNKNOWN
 
     def _is_stable(self, fit: Fits) -> bool:
         """Whether clusters are stable, and no two large neighbors are halves of one cluster.
