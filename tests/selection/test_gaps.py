@@ -1,11 +1,14 @@
 """Gaps between neighbors: places, laws, and slices of gradients that are no clusters."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from rskc import RobustSparseKMeans
 from rskc.selection import Stability
 from rskc.selection.gaps import Between, between_neighbors, is_a_sequence, places_of
+from rskc.selection.stability import CLEAR, NONE, UNKNOWN
 from rskc.selection.subsample import Sample
 
 
@@ -113,6 +116,37 @@ def test_sequences():
     assert not is_a_sequence(walk[order], stretches)
     assert not is_a_sequence(walk, np.tile([0, 1, 2], 30))  # states that take turns
     assert not is_a_sequence(rng.normal(size=(90, 5)) + 5 * stretches[:, None], stretches)
+
+
+SEEN, OPEN, SLICES = Between(0, 10), Between(5, 8), Between(20, 15)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "gaps"),
+    [  # of numbers of clusters, the last of which is judged
+        ({4: SEEN}, CLEAR),
+        ({4: OPEN}, UNKNOWN),
+        ({4: SLICES}, NONE),
+        ({4: Between(0, 0)}, UNKNOWN),  # of a model without centers
+        ({2: SEEN, 4: OPEN}, UNKNOWN),
+        ({2: SEEN, 4: SLICES}, NONE),  # two gradients
+        ({2: SLICES, 4: OPEN}, NONE),
+        ({6: SLICES, 4: OPEN}, NONE),
+        ({6: SLICES, 4: SEEN}, CLEAR),
+        ({2: SLICES, 4: SEEN}, NONE),  # 10 cases are not enough against 35
+        ({2: SLICES, 4: Between(2, 30)}, CLEAR),
+    ],
+)
+def test_stable_numbers_testify(numbers, gaps, monkeypatch):
+    monkeypatch.setattr("rskc.selection.stability.is_a_sequence", lambda *_: False)
+    search = Stability(RobustSparseKMeans())
+    monkeypatch.setattr(search, "_cells", lambda *_: (None, None))
+    fits = {K: SimpleNamespace(between=each, stability=0.9) for K, each in numbers.items()}
+    assert search._gaps(None, fits, list(numbers)[-1]) == gaps
+    for fit in list(fits.values())[:-1]:
+        fit.stability = 0.7  # and is no witness
+    alone = {4: list(fits.values())[-1]}
+    assert search._gaps(None, fits, 4) == search._gaps(None, alone, 4)
 
 
 def test_slices_of_a_gradient_are_no_clusters():

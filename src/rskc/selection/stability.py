@@ -46,7 +46,7 @@ MAX_LARGE_PAIR_P_VALUE = 0.5
 # to this p-value.
 WEAK_LEVEL = 0.1
 # Gaps between neighbors, or a gradient, are seen where the cases between them give odds of so much
-# to 1. Of a sequence, a larger density than the second number is enough for a gradient: stretches of
+# to 1. Of a sequence, a density above the second number is enough for a gradient: stretches of
 # random walks have .3 to .8, as halves share their jumps.
 ENOUGH_ODDS, MAX_DENSITY_OF_SEQUENCES = 5.0, 0.2
 # What is known of the gaps between clusters.
@@ -84,13 +84,16 @@ class Stability(Search):
     same way, and the sums of squares compared. Where the data have categories, the numbers drawn
     become categories that are as frequent.
 
-    And there must be gaps between them. Cases along a gradient are cut into slices that are stable,
-    and more compact than parts of a normal distribution, but with cases all the way from one center
-    to the next. So the cases of each half are placed between the centers that the other half made.
-    If the middle third of the way between neighbors holds more than 65% of the cases of the thirds
-    beside it, the number is refused, and ``n_slices_`` keeps it if no other one has gaps. Of a
-    sequence, where clusters are stretches of the table and each case resembles the one before, 20%
-    are too many: halves of it agree whatever its course.
+    And they must not be slices of a gradient. Cases along a gradient are cut into slices that are
+    stable, and more compact than parts of a normal distribution, but with cases all the way from
+    one center to the next. So the cases of each half are placed on the way between clusters that
+    the other half made. The more of them lie in its middle third, as compared with the thirds
+    beside it, the more likely the clusters are slices: odds of 5 to 1 decide. The largest number
+    with gaps is chosen, or, where none is seen to have gaps, the largest that is not seen to be
+    slices: ``reason_`` then says that this is open. Stable numbers testify for one another, and
+    ``n_slices_`` keeps the number of slices. Of a sequence, where clusters are stretches of the
+    table and each case resembles the one before, the middle third may hold 20% of the cases that
+    are beside it: halves of it agree whatever its course.
 
     Parameters
     ----------
@@ -113,9 +116,9 @@ class Stability(Search):
     Attributes
     ----------
     n_clusters_ : int
-        The number chosen: the largest stable one whose clusters have gaps between them and are more
-        compact than parts of a single one (p-value at most 0.1, and at most ``level`` for some
-        stable number); 1 if there is none.
+        The number chosen: the largest stable one whose clusters have gaps between them, or else are
+        not seen to be slices of a gradient, and are more compact than parts of a single one
+        (p-value at most 0.1, and at most ``level`` for some such number); 1 if there is none.
     n_slices_ : int or None
         Where the cases lie along a gradient, and therefore in one cluster, the number of clusters
         that are stable slices of it; ``set_params(n_clusters=...)`` of the estimator gives these.
@@ -475,6 +478,11 @@ class Stability(Search):
                 text += f". More than {K} were not tried"
             if smaller:
                 text += f". {_listed(smaller, 'or')} clusters, a coarser view, are stable as well"
+            if self._gaps(self._sample, fits, K) == UNKNOWN:
+                text += (
+                    ". Whether there are gaps between them is open: the cases between neighbors are "
+                    "too few to tell clusters from slices of a gradient"
+                )
             return f"{text}.{self._at_least(fits)}"
         if larger:
             clusters = f"{_listed(larger)} clusters are"
