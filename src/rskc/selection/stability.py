@@ -480,8 +480,8 @@ class Stability(Search):
                 text += f". {_listed(smaller, 'or')} clusters, a coarser view, are stable as well"
             if self._gaps(self._sample, fits, K) == UNKNOWN:
                 text += (
-                    ". Whether there are gaps between them is open: the cases between neighbors are "
-                    "too few to tell clusters from slices of a gradient"
+                    ". Whether there are gaps between them is open: too few cases lie between "
+                    "neighbors to tell clusters from slices of a gradient"
                 )
             return f"{text}.{self._at_least(fits)}"
         if larger:
