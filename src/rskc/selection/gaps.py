@@ -89,12 +89,12 @@ def between_neighbors(
     These are the cases in the middle third of the way between two neighboring clusters, and in the
     first or the last third, whichever has fewer; both are summed over all pairs of neighbors.
 
-    The way leads from the mean place of the cases of one cluster to that of the other, in each fit:
-    centers that a few other cases made are in error in each of many features, which moves them
-    apart, and all cases seem to be midway. Of 40 cases of 1,000 features in two clusters that are
-    found with an adjusted Rand index of .9, 9 to 18 were in the middle third between such centers,
-    and none in that between the means. A case has one place for each fit that it took no part in,
-    and their median counts: places of single fits, to half of the cases, are blurred.
+    The way leads from the mean place of the cases of one cluster to that of the other: centers
+    that a few other cases made are in error in each of many features, which moves them apart, and
+    all cases seem to be midway. Of 40 cases of 1,000 features in two clusters that are found with
+    an adjusted Rand index of .8 or more, 9 to 18 were in the middle third between such centers, and
+    none in that between the means. A case has one place for each fit that it took no part in, and
+    their median counts: places of single fits, to half of the cases, are blurred.
 
     Parameters
     ----------
@@ -120,28 +120,16 @@ def between_neighbors(
     counts = np.ones(len(labels)) if weights is None else weights[placed]
     middle, beside = 0.0, 0.0
     for a, b in neighbors(np.nanmedian(gaps, axis=0)):
-        pair = (labels == a) | (labels == b)
-        along = np.ma.masked_invalid(distances[:, pair, a] - distances[:, pair, b])
-        places = _from_mean_to_mean(along, labels[pair] == b, counts[pair])
-        thirds, _ = np.histogram(places, (-1, -1 / 3, 1 / 3, 1), weights=counts[pair])
-        middle, beside = middle + thirds[1], beside + min(thirds[0], thirds[2])
+        apart = np.where(gaps[:, a, b] > 0, gaps[:, a, b], np.inf)[:, None]
+        along = np.nanmedian((distances[:, :, a] - distances[:, :, b]) / apart, axis=0)
+        first, second = labels == a, labels == b
+        if first.any() and second.any():
+            low, high = (np.average(along[m], weights=counts[m]) for m in (first, second))
+            pair = first | second
+            places = (2 * along[pair] - low - high) / (high - low)  # from -1 to 1
+            thirds, _ = np.histogram(places, (-1, -1 / 3, 1 / 3, 1), weights=counts[pair])
+            middle, beside = middle + thirds[1], beside + min(thirds[0], thirds[2])
     return Between(float(middle), float(beside))
-
-
-def _from_mean_to_mean(along: np.ma.MaskedArray, second: np.ndarray, counts: np.ndarray) -> Any:
-    """Return the median place (n,) of cases on a line (fits, n), from -1 to 1 between two means.
-
-    The means are those of the cases that are in the second of two clusters and of those that are
-    not. A fit in which they are not in this order says nothing; NaN where no fit says anything.
-    """
-    if second.all() or not second.any():
-        return np.full(len(second), np.nan)
-    low, high = (
-        np.ma.average(along[:, cluster], axis=1, weights=counts[cluster])[:, None]
-        for cluster in (~second, second)
-    )
-    places = 2 * (along - low) / np.ma.masked_less_equal(high - low, 0.0) - 1
-    return np.ma.median(places, axis=0).filled(np.nan)
 
 
 def is_a_sequence(cells: np.ndarray, labels: np.ndarray) -> bool:

@@ -365,18 +365,18 @@ class Stability(Search):
     def _gaps(self, sample: Sample, fits: dict[int, Fits], K: int) -> str:
         """Say whether there are gaps between clusters, or whether these are slices of a gradient.
 
-        Where there are gaps, fewer stable clusters, which join some of them, have gaps as well. And
-        where the cases do not say, another stable number may show a gradient.
+        Small clusters have too few cases for clear odds; where larger samples find them again, the
+        pairs are compared. Where the cases between clusters do not say, another stable number may
+        show that they lie along a gradient.
         """
-        between, enough = fits[K].between, np.log(ENOUGH_ODDS)
-        if is_a_sequence(*self._cells(sample, fits[K])):
-            return NONE if between.density > MAX_DENSITY_OF_SEQUENCES else CLEAR
-        stable = [k for k in fits if k != K and fits[k].stability >= self.threshold]
-        others = {k: fits[k].between.evidence for k in stable}
-        against = max((others[k] for k in stable if k < K), default=0.0)
-        if between.evidence + max(against, 0.0) <= -enough:
+        fit, enough = fits[K], np.log(ENOUGH_ODDS)
+        if is_a_sequence(*self._cells(sample, fit)):
+            return NONE if fit.between.density > MAX_DENSITY_OF_SEQUENCES else CLEAR
+        if fit.between.evidence <= (0 if fit.is_stable_in_larger else -enough):
             return CLEAR
-        return NONE if max([between.evidence, *others.values()]) >= enough else UNKNOWN
+        stable = [other for other in fits.values() if other.stability >= self.threshold]
+        against = max(other.between.evidence for other in [fit, *stable])
+        return NONE if against >= enough else UNKNOWN
 
     def _is_stable(self, fit: Fits) -> bool:
         """Whether clusters are stable, and no two large neighbors are halves of one cluster.
