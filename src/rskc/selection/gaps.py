@@ -1,11 +1,14 @@
 """Gaps between clusters: whether neighbors are apart, or slices of a gradient.
 
 Cases along a line, a curve or a ring are cut into slices that come back in every half, and one
-normal cloud does not explain them. But between slices there is no gap. The way from a center to the
-nearest other one is divided into three parts. Between clusters the cases thin out in the middle
+normal cloud does not explain them. But between slices there is no gap. The way from a cluster to
+the nearest other one is divided into three parts. Between clusters the cases thin out in the middle
 part; of a gradient it holds as many as the two others, also where it bends, since only the way
-between the centers counts: beyond them a curve turns back and seems dense. The cases are those that
+between the means counts: beyond them a curve turns back and seems dense. The cases are those that
 the centers were not made of: the others always show a gap where there are many features.
+
+How many cases there are decides what can be said. With 30 of them between two slices the odds are
+clear; with 10, between clusters of a small table, they are not, and neither answer is shown.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from rskc.selection.cloud import neighbors
 # sorted by clusters within the clusters found about 1.
 SUCCESSIVE, MAX_STEP = 10, 0.5
 # Density between neighbors, as a share of that beside it, of clusters that are hardly apart; it is
-# 1 between slices.
+# 1 between slices. The odds of the two are even at .67. At the true number of 8 designs, two seeds
+# each, the density was 0 to .45 and once .69; at the stable numbers of 24 gradients .73 to 1.8.
 DENSITY_OF_CLUSTERS = 0.45
 
 

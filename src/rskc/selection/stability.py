@@ -89,8 +89,9 @@ class Stability(Search):
     one center to the next. So the cases of each half are placed on the way between clusters that
     the other half made. The more of them lie in its middle third, as compared with the thirds
     beside it, the more likely the clusters are slices: odds of 5 to 1 decide. The largest number
-    with gaps is chosen, or, where none is seen to have gaps, the largest that is not seen to be
-    slices: ``reason_`` then says that this is open. Stable numbers testify for one another, and
+    with gaps is chosen. Where no number is seen to have gaps, it is the largest that is not seen to
+    be slices, unless another stable number shows a gradient: few cases may be too few to tell, and
+    ``reason_`` says that this is open.
     ``n_slices_`` keeps the number of slices. Of a sequence, where clusters are stretches of the
     table and each case resembles the one before, the middle third may hold 20% of the cases that
     are beside it: halves of it agree whatever its course.
