@@ -354,7 +354,7 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     """Add to a fit in memory the reads, and what tasks take, of a fit of some blocks."""
     import dask
 
-    from rskc.engines.blocks.counting import CountedRows, some_blocks
+    from rskc.engines.blocks.data import CountedRows, some_blocks
     from rskc.engines.blocks.schedulers import scheduler_for
 
     X, (n, p), scheduler = table.X, table.shape, scheduler_for()

@@ -6,7 +6,6 @@ block: labels and costs are 8 bytes a case, where 50 columns are 200.
 
 from __future__ import annotations
 
-import copy
 import threading
 import weakref
 from collections import Counter
@@ -21,24 +20,22 @@ import dask
 import dask.array as da
 import numpy as np
 
+from rskc.engines.arrays import ArrayOps, PartlyTrimmed, labels_of, with_labels
 from rskc.engines.blocks.schedulers import DEVICE_MEMORY, memory_budget, scheduler_for
 from rskc.engines.blocks.tasks import Sides, TableRecipe
-from rskc.engines.contract.ops import ArrayOps
-from rskc.engines.contract.results import Assignment
-from rskc.engines.contract.tables import Table
+from rskc.engines.contract import Assignment, Table
 from rskc.engines.device.engine import DeviceEngine, passes_for
 from rskc.engines.device.ops import DeviceOps, free_bytes, to_host
 from rskc.engines.device.tables import DeviceTable
 from rskc.engines.frame import Frame
-from rskc.engines.groups import PartlyTrimmed, labels_of, with_labels
-from rskc.engines.memory.engine import MemoryEngine
+from rskc.engines.memory import MemoryEngine
 from rskc.utils.machine import free_memory
 
 # What a thread has of its block on the device, as many times the block: rows, a table, work arrays.
-BLOCKS_IN_WORK = 5
+BLOCKS_IN_WORK = 9
 # Threads that work on blocks of this process: four keep the bus busy, and more are in each other's
 # way between passes. A fit of 10 GB took 70 s with 16, and 34 s with eight or four.
-DEVICE_THREADS = 8
+DEVICE_THREADS = 4
 # Bytes of the blocks into which an array in memory is cut: large ones, of which a graph has few
 # tasks, up to half of the device memory in work.
 LEAST_BYTES, BLOCK_BYTES = 2**24, 2**29
@@ -56,6 +53,11 @@ class Device:
         self._locked: Counter[tuple[int, int]] = Counter()  # first and last byte: how many need it
         self._lock = threading.Lock()
         self.n_copied = 0  # bytes that went there
+
+    @cached_property
+    def ops(self) -> DeviceOps:
+        """What brings arrays of length n here."""
+        return DeviceOps(self.torch.empty(0, device=self.place))
 
     @contextmanager
     def work(self) -> Iterator[None]:
@@ -170,7 +172,7 @@ def cut(X: np.ndarray, size: int) -> da.Array:
     X, name, firsts = np.asarray(X), f"rskc-rows-{uuid4().hex}", range(0, len(X), size)
     graph = {(name, i, 0): X[first : first + size] for i, first in enumerate(firsts)}
     chunks = tuple(map(len, graph.values())), X.shape[1:]
-    blocks = da.Array(graph, name, chunks, meta=X[:0])
+    blocks: Any = da.Array(graph, name, chunks, meta=X[:0])
     blocks.are_views = True
     return blocks
 
@@ -209,10 +211,11 @@ class OnDevice:
 
     def ask(self, name: str, *values: Any, **options: Any) -> Any:
         """Call a method of the owner, with values that go to the device."""
-        with device_named(self.device).work():
-            owner = self.owner
-            there = (owner.arrays.from_numpy(v) if is_of_cases(v) else v for v in values)
-            return self._in_memory(getattr(owner, name)(*there, **options))
+        device = device_named(self.device)
+        with device.work():
+            # First: behind the rows they would wait for the bus.
+            there = [device.ops.from_numpy(v) if is_of_cases(v) else v for v in values]
+            return self._in_memory(getattr(self.owner, name)(*there, **options))
 
     @property
     def width(self) -> int:
@@ -259,16 +262,11 @@ class BlockEngine(OnDevice):
         with device.work():
             return device.latest(make, X, self.masses, self.options["frame"])
 
-    def stay(self, has_room: bool, forget: bool) -> BlockEngine:
-        """Copy the rows now, for all passes, or else for each; in memory they may be forgotten."""
-        if has_room:
-            _ = self.owner
+    def stay(self, forget: bool) -> BlockEngine:
+        """Copy the rows now, for all passes; in memory they may be forgotten."""
+        _ = self.owner
         self.X = None if forget else self.X
         return self
-
-    def for_a_pass(self) -> BlockEngine:
-        """Return an engine that lets go of its copy, unless the rows stay on the device."""
-        return self if "owner" in vars(self) else copy.copy(self)
 
     def part(self, cases: Any) -> MemoryEngine:
         """Return the engine in memory of some of the cases."""
