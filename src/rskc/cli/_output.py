@@ -12,20 +12,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from rskc.cli._results import Result, headline
+from rskc.cli._results import Result
 from rskc.utils.atomic import PREFIX, SUFFIX, remove_leftovers, umask
 from rskc.utils.webpage import link_pages
 
 # The files that we write, and what they are.
 FILES = {
-    "report.html": "the page that explains it all: open it in a browser",
-    "labels.csv": "cluster, distance and more of each case",
-    "features.csv": "weight and centers of each feature",
-    "cells.csv": "the outlying cells, and by how much, if there are any",
+    "report.html": "the page that explains the result: open it in a browser",
+    "labels.csv": "cluster, distances and more for each case",
+    "features.csv": "weight of each feature, and its centers",
+    "cells.csv": "the outlying cells, and by how much",
     "markers.csv": "the features that set each cluster apart, and by how much",
-    "table.csv": "what the search tried",
+    "table.csv": "what the search tried, and how it went",
     "model.rskc": "the model, for rskc predict",
     "summary.json": "settings and results, enough to repeat it",
+    "cluster-*.rnk": "all features, ranked, for enrichment tools",
 }
 RANKED = re.compile(r"cluster-\d+\.rnk")  # those of write_ranked_lists
 
@@ -159,7 +160,7 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
         "preparation": data.preparer.to_plain(),
         "file": data.table.path.name,
         "sha256": data.table.sha256,
-        "command": result.command,
+        "command": result.fit_command,
         "title": title,
     }
     if result.searches:
@@ -182,8 +183,8 @@ def write_page(path: Path, result: Result, title: str | None) -> None:
     heading = cleaned(title or f"Clusters of {result.data.table.path.name}", 200)
     summary = result.page | {"title": heading}
     if result.is_sample:
-        n, shown = result.counts.n_cases, len(result.model.labels_)
-        summary["headline"] = headline(result)
+        n, shown = result.counts.total("cases"), len(result.model.labels_)
+        summary["headline"] = result.headline
         about = (
             f"All {n:,} cases were clustered. Apart from the headline, this page is about "
             f"{shown:,} of them, drawn at random, and counts only these; labels.csv has all."

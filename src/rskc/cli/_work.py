@@ -6,9 +6,9 @@ import importlib.util
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
@@ -39,13 +39,14 @@ STAGES = {
 }
 
 
-class Work(NamedTuple):
-    """How tables are read, and results written to a folder, or nowhere, and returned."""
+@dataclass(frozen=True)
+class Work:
+    """How a table is read, in memory or block by block, and its results are written."""
 
     in_blocks: bool
     why: str
     read: Callable[..., Data]
-    write: Callable[..., Result]
+    write: Callable[..., Result]  # to a folder, or nowhere
 
 
 @contextmanager
@@ -150,35 +151,22 @@ def fit_model(estimator: Any, data: Data, command: list[str], console: Console, 
     return Result(data, model, [], warned, time.perf_counter() - start, command)
 
 
-def searches_for(clusters: Any, bound: Any, estimator: Any, **how: Any) -> list[Any]:
-    """Return the searches that "auto" clusters and a bound to "choose" stand for."""
-    from rskc.selection import GapL1, Stability
-
-    kinds = [Stability] * (clusters == "auto") + [GapL1] * (bound == "choose")
-    if len(kinds) > 1 and how["checkpoint"] is not None:
-        raise typer.BadParameter(
-            "--checkpoint keeps one search, and two are asked for: choose the number of clusters "
-            "first, with rskc select-k."
-        )
-    return [kind(estimator, **how) for kind in kinds]
-
-
 def fit_searched(searches: list[Any], data: Data, command: list[str], console: Console) -> Result:
     """Run searches, each with the estimator that the one before has chosen."""
-    start, run = time.perf_counter(), list[Any]()
-    warned: list[Any] = []
+    start, done, warned = time.perf_counter(), list[Any](), list[Any]()
     for search in searches:
-        if run:
-            if run[-1].best_estimator_.n_clusters == 1:
+        if done:
+            chosen = done[-1].best_estimator_
+            if chosen.n_clusters == 1:
                 warned.append(
-                    "One cluster gives no reason to prefer features: no bound was searched."
+                    "With one cluster there is no reason to prefer features: no bound was searched."
                 )
                 break
-            search.set_params(estimator=run[-1].best_estimator_)
+            search.set_params(estimator=chosen)
         warned = run_search(search, data, console)
-        run.append(search)
+        done.append(search)
     seconds = time.perf_counter() - start
-    return Result(data, run[-1].best_estimator_, run, warned, seconds, command)
+    return Result(data, done[-1].best_estimator_, done, warned, seconds, command)
 
 
 def run_search(search: Any, data: Data, console: Console) -> list[Any]:
