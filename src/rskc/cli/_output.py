@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -125,15 +125,24 @@ def check_no_file(path: Path | None, force: bool, *inputs: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
 
 
-def check_report(wanted: bool) -> None:
-    """Say before the work, and not after it, that a page cannot be made."""
-    packages = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
+def check_installed(packages: Mapping[str, str], extra: str, why: str) -> None:
+    """Say before the work, and not after it, what is not installed.
+
+    ``packages`` has the names of modules, and of the packages that they are in.
+    """
     missing = [name for module, name in packages.items() if not importlib.util.find_spec(module)]
-    if wanted and missing:
+    if missing:
+        are = "is" if len(missing) == 1 else "are"
         raise ImportError(
-            f"the HTML page needs {' and '.join(missing)}, not installed here: pip install "
-            '"rskc[report]", or do without it by --no-report.'
+            f'{" and ".join(missing)} {are} needed {why}; pip install "rskc[{extra}]" brings '
+            f"{'it' if len(missing) == 1 else 'them'}."
         )
+
+
+def check_report(wanted: bool) -> None:
+    """Say before the work that a page cannot be made."""
+    packages = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
+    check_installed(packages if wanted else {}, "report", "for the HTML page (or --no-report)")
 
 
 def write_results(

@@ -46,9 +46,9 @@ def show_result(result: Result, folder: Path | None, console: Console) -> None:
     if folder is not None:
         console.print("", f"Written to {cleaned(folder, 2000)}:", soft_wrap=True)
         names = {RANKED.sub("cluster-*.rnk", file.name) for file in folder.iterdir()}
-        for name, words in FILES.items():
-            if name in names:
-                console.print(f"  {name:<{max(map(len, FILES))}}  {words}", soft_wrap=True)
+        for name in filter(names.__contains__, FILES):
+            line = f"  {name:<{max(map(len, FILES))}}  {FILES[name]}"
+            console.print(line, soft_wrap=True)
     if folder is not None and result.command[1:2] == ["fit"] and not result.is_sample:
         words = [*result.data.command("explore"), "--out", str(folder / "explorer.html")]
         more = f"All other settings on one page: {shlex.join(words)}"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ import typer
 
 from rskc.cli._console import Console, recorded_warnings
 from rskc.cli._options import EngineOptions
-from rskc.cli._output import write_results
+from rskc.cli._output import check_installed, write_results
 from rskc.cli._results import Result
 from rskc.cli._tables import Data, is_sparse, named_cases, read
 from rskc.exceptions import OverflowedError
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 # Fits that are likely to take so many seconds are announced. Only tables with as many cells as this
 # are looked at: the look takes a second or two.
 LONG, LARGE_CELLS = 30.0, 2**24
-PACKAGES = ("dask", "distributed", "pyarrow")  # for tables in blocks
+DASK = {name: name for name in ("dask", "distributed", "pyarrow")}  # for tables in blocks
 # What a search does, for people who wait.
 STAGES = {
     "Stability": "Choosing the number of clusters",
@@ -79,15 +78,16 @@ def _place_of(table: Path, engine: EngineOptions, limit: int | None) -> tuple[bo
         return False, "--engine memory asks for it"
     many = is_many_files(table)
     if engine.engine == "dask" or engine.scheduler is not None or many:
-        _check_dask("to read a table in blocks")
+        check_installed(DASK, "dask", "to read a table in blocks")
         return True, "the table is many files" if many else "the options ask for it"
     size, free = bytes_needed(table), free_memory()
     if limit is not None and size > limit:
         return True, "the table is larger than --memory"
     if free is None or size <= free / 2:
         return False, "the table fits into memory"
-    _check_dask(f"since {table.name!r} needs more than half of the memory that is free")
-    return True, "the table needs more than half of the memory that is free"
+    why = "the table needs more than half of the memory that is free"
+    check_installed(DASK, "dask", f"to read {table.name!r} in blocks, since {why}")
+    return True, why
 
 
 def _memory_of_blocks(engine: EngineOptions) -> int | None:
@@ -98,26 +98,13 @@ def _memory_of_blocks(engine: EngineOptions) -> int | None:
         raise typer.BadParameter(
             "--memory is about blocks, and --engine memory makes none; leave one of them out."
         )
-    _check_dask("to read a table in blocks, which --memory is about")
+    check_installed(DASK, "dask", "to read a table in blocks, which --memory is about")
     from dask.utils import parse_bytes
 
-    try:
-        size = parse_bytes(engine.memory) if engine.memory.strip() else 0
-    except (ValueError, OverflowError):
-        size = 0
-    if size <= 0:
-        raise typer.BadParameter(f"--memory {engine.memory!r} is no amount of memory, such as 2GB.")
-    return size
-
-
-def _check_dask(why: str) -> None:
-    """Say, before any work, that Dask is not installed."""
-    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ImportError(
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} needed {why}: pip "
-            "install 'rskc[dask]'."
-        )
+    with suppress(ValueError, OverflowError):
+        if engine.memory.strip() and (size := parse_bytes(engine.memory)) > 0:
+            return size
+    raise typer.BadParameter(f"--memory {engine.memory!r} is no amount of memory, such as 2GB.")
 
 
 # ---- Fits and searches

@@ -62,9 +62,8 @@ def predict(
                 yield frame
 
         with console.busy("Predicting"):
-            if is_printed:
-                frames = list(counted())
-            else:
+            printed = list(counted()) if is_printed else []
+            if not is_printed:
                 write_csv_parts(counted(), out)
     console.note(*notes)
     clusters = [row for row in counts.clusters() if row["cases"]]
@@ -78,9 +77,9 @@ def predict(
         "file": None if is_printed else str(out),
     }
     if is_printed:
-        facts["cases"] = frames[0].to_dict("records")
+        facts["cases"] = printed[0].to_dict("records")
         if not console.silent:
-            typer.echo(b"".join(csv_parts(frames)), nl=False)
+            typer.echo(b"".join(csv_parts(printed)), nl=False)
     else:
         outliers = on_outliers(facts["n_outliers"], facts["n_without_data"])
         cases = f"{count(facts['n_cases'], 'case')} of {cleaned(table.name, 80)}"
