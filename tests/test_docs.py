@@ -79,10 +79,8 @@ def test_there_are_pages_with_code():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch, request):
+def test_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    if not any(block.kind == "output" for block in blocks_of(page)):
-        request.getfixturevalue("few_repeats")  # no numbers of searches are printed
     names, printed = {"__name__": "page"}, ""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SmallClusterWarning)

@@ -28,7 +28,7 @@ from typer.testing import CliRunner
 
 import rskc
 from commands import labels, refused, run
-from rskc.cli import tour
+from rskc.cli import pages
 from rskc.cli._commands import app
 from rskc.cli._console import Console
 from rskc.cli._options import ExploredSettings
@@ -738,7 +738,7 @@ def test_report_doubts_another_table(here, frame):
 
 def test_the_demo_leaves_pages_and_can_be_repeated(here, few_repeats, monkeypatch):
     few = ExploredSettings([2, 3], [5, 20], [0.05], 0)
-    monkeypatch.setattr(tour, "ExploredSettings", lambda: few)
+    monkeypatch.setattr(pages, "ExploredSettings", lambda: few)
     result = run("demo", "--out", "tour")
     assert "3 clusters of" in result.stdout
     assert "Half-samples suggest 3 clusters" in result.stdout

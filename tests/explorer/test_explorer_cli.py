@@ -46,7 +46,7 @@ def here(tmp_path, monkeypatch):
 
 def test_explore_writes_one_page_and_says_what_it_did(here):
     result = run("explore", "table.csv", *SMALL)
-    assert "2 numbers of clusters x 2 of features x 2 shares to trim: 8 fits to 45 cases, each" in (
+    assert "2 numbers of clusters x 2 of features x 2 shares to trim: 8 settings, each fitted to 45" in (
         " ".join(result.stdout.split())
     )
     assert "8 settings of 45 cases." in result.stdout
