@@ -655,9 +655,9 @@ def test_a_name_that_is_gone_is_no_attribute():
 
 
 @pytest.mark.parametrize("method", ["fit", "fit_predict"])
-def test_a_warning_of_the_chosen_model_names_the_users_line(method, few_repeats):
+def test_a_warning_of_the_chosen_model_names_the_users_line(method):
     model = RobustSparseKMeans(2, max_iter=1, tol=0, n_init=1, random_state=0)
-    found = GapL1(model, n_jobs=1, progress=False, random_state=0)
+    found = GapL1(model, n_permutations=3, n_jobs=1, progress=False, random_state=0)
     with pytest.warns(UserWarning, match="Not converged") as said:
         getattr(found, method)(make_simulation(model=1, random_state=0).data)
     assert {warning.filename for warning in said} == {__file__}

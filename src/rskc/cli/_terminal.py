@@ -50,8 +50,8 @@ def show_result(result: Result, folder: Path | None, console: Console) -> None:
             line = f"  {name:<{max(map(len, FILES))}}  {FILES[name]}"
             console.print(line, soft_wrap=True)
     if folder is not None and result.command[1:2] == ["fit"] and not result.is_sample:
-        words = [*result.data.command("explore"), "--out", str(folder / "explorer.html")]
-        more = f"All other settings on one page: {shlex.join(words)}"
+        explore = [*result.data.command("explore"), "--out", str(folder / "explorer.html")]
+        more = f"All other settings on one page: {shlex.join(explore)}"
         console.print("", more, soft_wrap=True)
 
 

@@ -91,7 +91,7 @@ def explore(
     search, (n, p) = Exploration(estimator, **how), data.shape
     used = n if search.max_samples is None else min(n, search.max_samples)
     numbers, features, trims = search.planned(used, p)
-    halves = f", and {count(2 * search.n_splits, 'half', 'halves')} of them" * (search.n_splits > 0)
+    halves = f" and {count(2 * search.n_splits, 'half', 'halves')} of them" * (search.n_splits > 0)
     console.print(
         f"{count(len(numbers), 'number')} of clusters x {len(features)} of features x "
         f"{count(len(trims), 'share')} to trim: {len(numbers) * len(features) * len(trims):,} "
