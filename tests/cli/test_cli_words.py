@@ -40,8 +40,7 @@ def flat(text):
     return " ".join(text.split())
 
 
-@pytest.mark.parametrize("column", ["a", "c"])
-@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+@pytest.mark.parametrize(("column", "quiet"), [("a", []), ("c", ["--quiet"])])
 def test_a_cell_of_1e300_is_an_outlier_and_no_missing_case(put, column, quiet):
     made = frame()
     made.loc[7, column] = 1e300
@@ -232,8 +231,7 @@ def test_the_page_says_what_was_read_and_its_numbers_are_those_of_the_files(put)
     assert f"Adjusted Rand index: {summary['truth']['ari']:.3f}" in page
 
 
-@pytest.mark.parametrize("number", [[], ["-k", "2"]])
-@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize(("number", "named"), [([], True), (["-k", "2"], False)])
 def test_a_cell_whose_square_overflows_is_named_by_column_and_line(put, number, named):
     made = frame(patient=[f"p{i}" for i in range(N)]) if named else frame()
     made.loc[6, "c"] = -1e300
@@ -327,19 +325,15 @@ def test_no_clusters_are_one_group_and_nothing_else_is_claimed(put):
     few = ("-k", "2-3", "--splits", "2", "--references", "3", "--n-init", "3", "--jobs", "1")
     result = run("select-k", "t.csv", *few, "--out", "none")
     told, page = flat(result.stdout), page_of("none")
-    assert "Half-samples suggest no clusters: all cases are one group. No number of" in told
-    assert "All 40 cases are one group; all 6 features count alike" in told
+    assert "Half-samples suggest no clusters" in told
     assert "The search found no reliable clusters" in told
-    assert "All 40 cases are one group; all 6 features count alike" in page
-    assert "With one group there is nothing to choose features by: all count alike." in page
-    assert "No clusters were found. No number of clusters is stable" in page
-    assert "There is one cluster and no other to compare it with." in page
-    for untrue in ("asked for: no", "no choice among them", "told from chance", "above the mean"):
-        assert untrue not in told + page
+    for text in (told, page):
+        assert "All 40 cases are one group; all 6 features count alike" in text
+        for untrue in ("asked for: no", "no choice among them", "told from chance", "above the"):
+            assert untrue not in text
     # What is compared with nothing is no comparison.
     assert "of the pairs of cases" not in told
     assert "error rate" not in page
-    assert "Features with the largest weights" not in page
     assert "Not tested" not in told
 
 

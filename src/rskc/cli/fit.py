@@ -145,14 +145,16 @@ def searches_for(
     chooses_number: bool, chooses_bound: bool, estimator: Any, settings: dict[str, Any]
 ) -> list[Any]:
     """Return the searches that choose the number of clusters and the bound, as asked for."""
+    if not (chooses_number or chooses_bound):
+        return []
     from rskc.selection import GapL1, Stability
 
-    kinds = [Stability] * chooses_number + [GapL1] * chooses_bound
-    if len(kinds) > 1 and settings["checkpoint"] is not None:
+    if chooses_number and chooses_bound and settings["checkpoint"] is not None:
         raise typer.BadParameter(
             "--checkpoint keeps one search, and two are asked for: choose the number of clusters "
             "first, with rskc select-k."
         )
+    kinds = [Stability] * chooses_number + [GapL1] * chooses_bound
     return [kind(estimator, **settings) for kind in kinds]
 
 
