@@ -48,7 +48,7 @@ def test_explore_writes_one_page_and_says_what_it_did(here):
     result = run("explore", "table.csv", *SMALL)
     told = " ".join(result.stdout.split())
     assert "x 2 shares to trim: 8 settings, each fitted to 45 cases and 2 halves of them." in told
-    assert "8 settings of 45 cases." in result.stdout
+    assert "8 settings for 45 cases." in result.stdout
     assert "table-explorer.html: open it in a browser" in result.stdout
     words = words_of("table-explorer.html")
     assert words["axes"] == [[2, 3], [2, 6], [0, 0.1]]

@@ -172,7 +172,7 @@ def _errors_in_one_sentence(console: Console) -> Iterator[None]:
         sentence = sentence_of(error)
         if not isinstance(error, EXPECTED):
             sentence = (
-                f"this should not happen and is a mistake in rskc ({type(error).__name__}: "
+                f"this should not happen; it is a mistake in rskc ({type(error).__name__}: "
                 f"{sentence}) Run it again with --debug, and report what it prints."
             )
         console.error(sentence)

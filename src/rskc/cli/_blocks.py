@@ -158,7 +158,7 @@ def read_blocks(
     notes = [*map(str, warned), *preparation_note(preparing, preparer)]
     if not preparer.is_idle and drawn is not None and len(drawn) < table.n_cases:
         notes.append(
-            f"Columns are prepared by {len(drawn):,} of the {table.n_cases:,} cases, drawn at "
+            f"Columns were prepared by {len(drawn):,} of the {table.n_cases:,} cases, drawn at "
             "random."
         )
     shape = table.n_cases, len(table.features)

@@ -204,7 +204,7 @@ class Preparing:
 
     panel = TABLE
     prepare: Literal["auto", "none"] = option(
-        "auto (default), or none to cluster the numbers as they are.", "auto", panel=None
+        "none: cluster the numbers as they are.", "auto", panel=None
     )
     log: str = option("Take logarithms of NAME,NAME, all or none (default: auto).", "auto")
     standardize: Literal["auto", "none", "rows", "columns"] = option(
@@ -286,7 +286,7 @@ class Basics:
     n_init: Any = option("Restarts (default: 10 to 100, by size).", "auto", parser=value)
     random_state: int = option("Seed of the random numbers (default: 0).", 0, "--seed")
     n_threads: int | None = option("Threads (default: all CPUs).", None, "--threads")
-    device: str | None = option("Device to fit on, by torch: cuda, cuda:1 or cpu.", panel=LARGE)
+    device: str | None = option("Device, by torch: cuda, cuda:1 or cpu.", panel=LARGE)
 
     def estimator(self, n_clusters: int, *groups: Any) -> Any:
         """Make an estimator with these settings and others; groups of features need the table."""
@@ -318,7 +318,7 @@ class Searching:
 
     panel = LARGE
     n_jobs: int = option("Parallel fits (default: one per core).", -1, "--jobs")
-    checkpoint: Path | None = option("File that keeps finished fits, to resume a search.")
+    checkpoint: Path | None = option("File to resume a stopped search from.")
     max_samples: int = option("Most cases to search on (default: 5000).", 5000)
 
 
@@ -327,7 +327,7 @@ class Number:
     """The number of clusters, or the wish to have it chosen."""
 
     panel = None
-    n_clusters: Any = clusters("Number of clusters (default: chosen from the data).", "auto", value)
+    n_clusters: Any = clusters("Number of clusters (default: chosen).", "auto", value)
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ def _is_ours(name: str) -> bool:
 def _check_empty(target: Path, folder: Path, force: bool) -> None:
     if not force and target.is_dir() and any(target.iterdir()):
         raise ValueError(
-            f"the folder {str(folder)!r} is there already; use --force to replace the results in "
+            f"the folder {str(folder)!r} already exists; use --force to replace the results in "
             "it, or --out for another folder."
         )
 
@@ -118,10 +118,10 @@ def check_no_file(path: Path | None, force: bool, *inputs: Path) -> None:
         raise ValueError(f"{str(path)!r} is a folder; give the name of a file to --out.")
     if path.is_file() and not force:
         raise ValueError(
-            f"{str(path)!r} is there already; use --force to replace it, or --out for another name."
+            f"{str(path)!r} already exists; use --force to replace it, or --out for another name."
         )
     if any(path.exists() and each.exists() and path.samefile(each) for each in inputs):
-        raise ValueError(f"{str(path)!r} is read too; use --out for another name.")
+        raise ValueError(f"{str(path)!r} is one of the files to read; use --out for another name.")
     path.parent.mkdir(parents=True, exist_ok=True)
 
 

@@ -64,7 +64,7 @@ def work_on(
     try:
         yield Work(False, why, read, write_results)
     except MemoryError as error:
-        error.add_note("of a Parquet or .npy file, --engine dask has only some blocks in memory")
+        error.add_note("with --engine dask, Parquet and .npy files are read block by block")
         raise
 
 
@@ -79,7 +79,7 @@ def _place_of(table: Path, engine: EngineOptions, limit: int | None) -> tuple[bo
     many = is_many_files(table)
     if engine.engine == "dask" or engine.scheduler is not None or many:
         check_installed(DASK, "dask", "to read a table in blocks")
-        return True, "the table is many files" if many else "the options ask for it"
+        return True, "the table consists of many files" if many else "the options ask for it"
     size, free = bytes_needed(table), free_memory()
     if limit is not None and size > limit:
         return True, "the table is larger than --memory"
@@ -195,9 +195,9 @@ def checkpoint_noted(checkpoint: Path | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        note = "nothing was kept; to be able to go on, run it again with --checkpoint FILE"
+        note = "nothing was kept; with --checkpoint FILE a search can be resumed"
         if checkpoint is not None:
-            kept = f"what was done is kept in {str(checkpoint)!r}"
-            note = f"{kept}, and the same command goes on from there"
+            kept = f"finished fits are kept in {str(checkpoint)!r}"
+            note = f"{kept}, and the same command resumes the search"
         error.add_note(note)
         raise

@@ -101,7 +101,7 @@ def explore(
     with console.busy("Writing the page"):
         _write_explorer(out, search, data, page.title)
     choice, n_settings = search.choice_, search.axes_.n_settings
-    console.print("", bold(f"{count(n_settings, 'setting')} of {count(n, 'case')}."))
+    console.print("", bold(f"{count(n_settings, 'setting')} for {count(n, 'case')}."))
     console.print(choice.reason)
     console.note(*data.notes, *warned)
     console.print(f"Time: {seconds_since_start():.1f} s")
@@ -164,8 +164,8 @@ def report(
     doubts = []
     if extra.get("sha256") not in (None, data.table.sha256):
         doubts = [
-            f"{table.name!r} is not, byte by byte, the file of the fit ({extra.get('file')!r}); "
-            "the page is right only if the numbers are the same."
+            f"{table.name!r} differs from the file of the fit ({extra.get('file')!r}); the page is "
+            "right only if the numbers are the same."
         ]
     typed = list(extra.get("command", []))
     with console.busy("Writing the page"):
@@ -218,7 +218,7 @@ def _write_table(path: Path, force: bool) -> bool:
     content = b"".join(csv_parts([_patients()]))
     ours = path.is_file() and path.read_bytes() == content
     if path.exists() and not (ours or force):
-        raise ValueError(f"{str(path)!r} is there already; use --force, or --out for elsewhere.")
+        raise ValueError(f"{str(path)!r} already exists; use --force, or --out for another folder.")
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as file:
         file.write(content)

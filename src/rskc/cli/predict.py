@@ -167,11 +167,12 @@ def matched(table: Any, model: Any, preparer: Any) -> tuple[Any, list[str]]:
     if missing:
         one = len(missing) == 1
         text = [name for name in missing if name in table.dropped]
-        held = f" ({quoted(text, 6)} {'is' if one else 'are'} there but held no numbers)"
+        are = "is there, but holds" if one else "are there, but hold"
+        held = f" ({quoted(text, 6)} {are} no numbers)"
         raise ValueError(
             f"{table.path.name!r} lacks {len(missing)} of the {len(needed)} columns that the model "
             f"needs: {quoted(missing, 6)}{held if text else ''}; add {'it' if one else 'them'}, or "
-            "fit anew."
+            "fit again."
         )
     unused = [name for name in [*table.dropped, *frame.columns] if name not in known_names]
     them = "it" if len(unused) == 1 else "them"
