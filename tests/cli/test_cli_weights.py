@@ -53,7 +53,7 @@ def test_a_weight_column_of_text_is_refused_with_its_own_remedy(people):
 
 
 SEARCHES = {
-    "fit": ["--out", "o", "--no-report", "--n-init", "2"],
+    "fit": ["--out", "o"],
     "select-k": ["--clusters", "2,3", "--splits", "2", "--references", "3"],
     "select-l1": ["-k", "3", "--bounds", "1.3,2", "--permutations", "2"],
     "compare": ["-k", "2,3", "--bounds", "1.5,2", "--trims", "0"],
@@ -67,10 +67,14 @@ def test_searches_of_the_command_line_go_by_weight(people, command, monkeypatch)
 
     def watched(search, X, y=None, sample_weight=None):
         seen.append(sample_weight)
+        if command == "fit":
+            raise ValueError("That is enough")
         return fit(search, X, y, sample_weight)
 
     monkeypatch.setattr(Search, "fit", watched)
-    result = run(command, "people.csv", *WEIGHTED, *SEARCHES[command], "--jobs", "1")
+    few = ("--n-init", "2", "--jobs", "1")
+    words = [command, "people.csv", *WEIGHTED, *SEARCHES[command], *few]
+    result = run(*words, code=int(command == "fit"))
     assert_array_equal(seen[0], people["people"])
     if command != "fit":
         assert "Cases count by their weights." in " ".join(result.output.split())

@@ -45,7 +45,7 @@ def here(tmp_path, monkeypatch):
 
 
 def test_explore_writes_one_page_and_says_what_it_did(here):
-    result = run("explore", "table.csv", *SMALL)
+    result = run("explore", "table.csv", *SMALL, "--n-init", "2")
     told = " ".join(result.stdout.split())
     assert "x 2 shares to trim: 8 settings, each fitted to 45 cases and 2 halves of them." in told
     assert "8 settings for 45 cases." in result.stdout
