@@ -255,9 +255,8 @@ def _on_side(table: Any) -> Iterator[str]:
     if table.in_rows and table.labels is not None:
         classes = list(dict.fromkeys(table.labels))
         yield (
-            f"{table.label_column[0].upper()}{table.label_column[1:]} holds known classes of the "
-            f"cases ({listed(classes, 6)}). They are compared with the clusters, and not used to "
-            "find them."
+            f"Known classes of the cases ({listed(classes, 6)}), in {table.label_column}, are "
+            "compared with the clusters, and not used to find them."
         )
 
 
@@ -343,10 +342,10 @@ def _on_cases(table: Any) -> Iterator[str]:
     for code in codes_of_missing(cells)[:MOST_CODES]:
         which = quoted([numbers.columns[j] for j in code.columns], 6)
         is_text = {".csv", ".tsv", ".txt"} & set(table.path.suffixes)
-        written = " (as the file writes it)" if is_text else ""
+        written = " (as written in the file)" if is_text else ""
         yield (
             f"{count(code.n_cells, 'cell')} of {which} are {code.value:g}, far from all others: if "
-            f"that stands for a missing cell, add --missing {code.value:g}{written}."
+            f"it stands for a missing cell, add --missing {code.value:g}{written}."
         )
     if table.categories:
         codes = [table.data[name].cat.codes for name in table.categories]
