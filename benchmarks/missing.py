@@ -5,7 +5,7 @@ from unittest.mock import patch
 from benchmarks.data import Work, with_missing
 from benchmarks.declare import Rows, benchmark
 from benchmarks.timing import best_of
-from rskc.engines.memory.engine import MemoryEngine
+from rskc.engines.memory import MemoryEngine
 
 WORKS = (
     Work(300, 1000, 3, 50, n_init=100, trim=0.1, l1_bound=6.0, outliers=0.05, rskc=2.41),

@@ -127,6 +127,8 @@ def times(cases: int, device: str = "cuda", memory: str = "40GB") -> Rows:
     import dask
     import torch
 
+    from rskc.engines.blocks.devices import placed
+
     X, on_gpu = in_memory(cases), torch.device(device).type == "cuda"
     with dask.config.set({"rskc.device-memory": memory, "scheduler": "threads"}):
         if on_gpu:
@@ -134,9 +136,10 @@ def times(cases: int, device: str = "cuda", memory: str = "40GB") -> Rows:
         model = RobustSparseKMeans(CLUSTERS, random_state=0, device=device)
         fitted = seconds(lambda: model.fit(X))
         peak = torch.cuda.max_memory_reserved(device) / 1e9 if on_gpu else None
+        blocks = placed(X, device)
         copied, passed = (
             min(seconds(work) for _ in range(3))
-            for work in (copy_of(X, device), pass_over(X, device))
+            for work in (copy_of(blocks, device), pass_over(blocks, device))
         )
     yield X.nbytes / 1e9, fitted, model.n_iter_, peak, copied, passed
 
@@ -153,29 +156,29 @@ def in_memory(n: int) -> np.ndarray:
     return X
 
 
-def copy_of(X: np.ndarray, device: str) -> Callable[[], object]:
+def copy_of(blocks, device: str) -> Callable[[], object]:
     """Return what copies all rows to the device, on as many threads as a pass has."""
-    from rskc.engines.blocks.devices import BLOCK_BYTES, device_named
+    from rskc.engines.blocks.devices import DEVICE_THREADS, device_named
 
-    place, step = device_named(device), BLOCK_BYTES // (COLUMNS * X.itemsize)
+    place, parts = device_named(device), list(blocks.dask.values())
 
-    def copy(first: int) -> None:
+    def copy(rows: np.ndarray) -> None:
         with place.work():
-            place.copy(X[first : first + step])
+            place.copy(rows)
 
     def copy_all() -> None:
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(copy, range(0, len(X), step)))
+        with ThreadPoolExecutor(DEVICE_THREADS) as pool:
+            list(pool.map(copy, parts))
 
     return copy_all
 
 
-def pass_over(X: np.ndarray, device: str) -> Callable[[], object]:
+def pass_over(blocks, device: str) -> Callable[[], object]:
     """Return what finds the nearest centers of all cases, and sums these, in one read."""
     from rskc.engines.blocks import blocks_engine
-    from rskc.engines.blocks.devices import BLOCK_BYTES, cut
 
-    engine = blocks_engine(cut(X, BLOCK_BYTES // (COLUMNS * X.itemsize)), device=device)
+    engine = blocks_engine(blocks, device=device)
     table = engine.table(engine.equal_weights())
-    centers = table.place(X[None, :CLUSTERS].astype(float))
+    rows = next(iter(blocks.dask.values()))
+    centers = table.place(rows[None, :CLUSTERS].astype(float))
     return lambda: table.sums(table.assign(centers).labels, CLUSTERS)

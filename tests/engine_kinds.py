@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import numpy as np
 from scipy.sparse import csr_array
 
-from rskc.engines import SparseEngine, engine_for, passes_numpy, sharing
+from rskc.engines import SparseEngine, engine_for, passes_numpy, threads
 from skips import skip_without
 
 try:
@@ -142,6 +142,9 @@ def has_cuda(library):
     return torch.cuda.is_available()
 
 
+# The device of tests of blocks: torch's CPU where there is no other.
+DEVICE = "cuda" if has_cuda("torch") else "cpu"
+
 KINDS = {
     "compiled": InMemory(_passes),
     "numpy": InMemory(passes_numpy),
@@ -169,5 +172,5 @@ if has_cuda("cupy"):
 
 def threads_everywhere(monkeypatch, long_pass=0):
     """Give threads to passes above a size, and share all that is shared, however small."""
-    monkeypatch.setattr(sharing, "LONG_PASS", long_pass)
-    monkeypatch.setattr(sharing, "SHARED_WORK", 0)
+    monkeypatch.setattr(threads, "LONG_PASS", long_pass)
+    monkeypatch.setattr(threads, "SHARED_WORK", 0)

@@ -83,7 +83,7 @@ def brought(engine, X, kind):
     if engine == "sparse":
         from scipy.sparse import csr_array
 
-        from rskc.engines.memory import sparse
+        from rskc.engines import sparse
 
         sparse.DENSE_BYTES, sparse.DENSE_SHARE = (0, 0.0) if kind else (2**25, 0.5)
         return csr_array(np.where(np.abs(X) < 1.5, 0, X).astype(X.dtype))

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from rskc import RobustSparseKMeans
-from rskc.engines import passes_numpy
-from rskc.engines.memory import engine as memory
-from rskc.engines.memory import tables
+from rskc.engines import memory, passes_numpy
 from rskc.engines.passes import PASSES
 from rskc.solver import search
 from rskc.utils import machine
@@ -80,9 +78,9 @@ FORK = """
 import os
 import numpy as np
 from rskc import RobustSparseKMeans
-from rskc.engines import sharing
+from rskc.engines import threads
 
-sharing.LONG_PASS = sharing.SHARED_WORK = 0
+threads.LONG_PASS = threads.SHARED_WORK = 0
 X = np.random.default_rng(0).normal(size=(2000, 5))
 model = RobustSparseKMeans(3, random_state=0, n_threads=2)
 labels = model.fit(X).labels_
@@ -188,7 +186,7 @@ def test_a_fit_takes_hardly_more_than_twice_the_data(monkeypatch, options, dtype
     monkeypatch.setattr(search, "SAMPLE_CELLS", 2**16)
     monkeypatch.setattr(search, "FEWEST_CASES", 2**10)
     monkeypatch.setattr(memory.MemoryEngine, "rows_bytes", 2**20)
-    monkeypatch.setattr(tables, "WORK_BYTES", 2**20)
+    monkeypatch.setattr(memory, "WORK_BYTES", 2**20)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50_000, 40)) + 2 * rng.integers(0, 3, 50_000)[:, None] * (
         np.arange(40) < 9
@@ -210,9 +208,9 @@ MANY_FITS = """
 import gc, resource
 import numpy as np
 from rskc import RobustSparseKMeans
-from rskc.engines import sharing
+from rskc.engines import threads
 
-sharing.LONG_PASS = sharing.SHARED_WORK = 0  # with threads, though there are few cases
+threads.LONG_PASS = threads.SHARED_WORK = 0  # with threads, though there are few cases
 X = np.random.default_rng(0).normal(size=(200, 30)) + 3 * (np.arange(200) % 3)[:, None]
 holes = np.where(np.random.default_rng(1).random(X.shape) < 0.05, np.nan, X)
 KINDS = [(X, dict(trim=0, l1_bound=None)), (X, dict(trim=0.1, l1_bound=2)), (X, dict()),

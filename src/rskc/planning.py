@@ -354,10 +354,14 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     """Add to a fit in memory the reads, and what tasks take, of a fit of some blocks."""
     import dask
 
-    from rskc.engines.blocks.counting import CountedRows, some_blocks
+    from rskc.engines.blocks.data import CountedRows, some_blocks
     from rskc.engines.blocks.schedulers import scheduler_for
 
     X, (n, p), scheduler = table.X, table.shape, scheduler_for()
+    if model.device is not None:
+        from rskc.engines.blocks.devices import DEVICE_THREADS
+
+        scheduler.most_threads = DEVICE_THREADS
     n_blocks, threads, budget = len(X.chunks[0]), scheduler.n_threads, scheduler.budget()
     start = CLOCK()
     known, n_read = some_blocks(X, LONG_WORK // (p * model.n_clusters))

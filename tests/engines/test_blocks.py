@@ -25,7 +25,6 @@ from rskc import RobustSparseKMeans
 from rskc.datasets import make_contaminated, make_simulation
 from rskc.engines import Assignment, engine_for
 from rskc.engines.blocks import engine, order
-from rskc.engines.blocks.ops import BlockOps
 from rskc.engines.blocks.order import median, select
 from rskc.engines.blocks.plans import FAN_IN, Blocks, add, add_all, packed, unpacked
 from rskc.inputs.arrays import as_blocks, by_blocks
@@ -145,8 +144,7 @@ def test_a_fit_is_the_same_on_local_schedulers(scheduler):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["robust sparse", "trimmed", "unobserved cases", "features chosen", "outliers found"],
+    "name", ["robust sparse", "trimmed", "unobserved cases", "features chosen", "outliers found"]
 )
 def test_a_search_on_a_sample_is_the_same(name, monkeypatch):
     """Of very many cases a sample is searched, which is in memory; the rest is done on all."""
@@ -196,13 +194,6 @@ def test_frames_of_other_types():
     assert as_blocks(single).dtype == np.float32
     with pytest.raises(ValueError, match="columns that are not numbers: c"):
         as_blocks(dd.from_pandas(whole.assign(c=list("wxyz")), npartitions=1))
-
-
-def test_chunks_of_columns_are_joined_with_a_warning():
-    model = model_for("robust sparse")
-    with pytest.warns(UserWarning, match="X has 3 chunks of columns"):
-        found = model.fit(da.from_array(TALL, chunks=(100, 3)))
-    assert_same_fit(found, to_numpy("robust sparse"))
 
 
 def test_whole_numbers_become_float64():
@@ -337,12 +328,6 @@ def test_selection_is_exact(shape, dtype, seed, n, data):
         assert found.above[r] == np.count_nonzero(values[r] > value)
         assert_array_equal(found.ties[:, r], [(part[r] == value).sum() for part in parts])
         assert found.largest[r] == values[r].max()
-
-
-def test_cuts_take_the_first_ties():
-    found = order.Selected(np.array([5.0]), np.array([2]), np.array([[1], [3], [2]]), None)
-    for m, expected in ((2, [0, 0, 0]), (3, [1, 0, 0]), (5, [1, 2, 0]), (8, [1, 3, 2])):
-        assert_array_equal(found.cut(m)[:, 0], expected)
 
 
 def test_values_that_are_no_numbers_do_not_go_on_for_ever(monkeypatch):
@@ -620,17 +605,10 @@ def test_the_budget_may_be_said_in_words():
 
 
 def test_batches_are_no_larger_than_the_budget_allows(monkeypatch):
-    monkeypatch.setattr("rskc.engines.blocks.tables.WORK_BYTES", 1000)
+    monkeypatch.setattr("rskc.engines.blocks.engine.WORK_BYTES", 1000)
     with dask.config.set({"rskc.memory": "100kB"}):
         table = engine_for(da.from_array(LARGE, chunks=(5000, -1))).table(np.ones((1, 4)))
         assert 1000 <= table.work_bytes <= 50_000
-
-
-def test_arrays_of_cases_go_to_blocks_and_back():
-    blocks = Blocks({}, [None] * 3)
-    arrays = BlockOps(blocks, np.array([2, 3, 1]))
-    values = np.arange(12).reshape(2, 6)
-    assert_array_equal(arrays.from_numpy(values).to_numpy(), values)
 
 
 def test_frames_keep_their_names_in_reports_and_tables_of_cases():
@@ -702,7 +680,8 @@ def test_chunks_of_columns_are_warned_of_once_at_the_callers_line():
         for method in (model.predict, model.transform, model.score_samples, model.score):
             method(X)
         model.fit_predict(X)
-    first = sys._getframe().f_lineno - 4
+    assert_same_fit(model, to_numpy("trimmed"))
+    first = sys._getframe().f_lineno - 5
     found = [(each.filename, each.lineno) for each in caught if "chunks" in str(each.message)]
     assert found == [(__file__, first), (__file__, first + 3)]
 

@@ -12,6 +12,7 @@ import pytest
 from distributed import CancelledError, Client, KilledWorker, LocalCluster
 from numpy.testing import assert_allclose, assert_array_equal
 
+from engine_kinds import DEVICE
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.engines import engine_for
@@ -175,7 +176,7 @@ def test_blocks_have_homes(monkeypatch):
     assert not layers["rskc-at-None"].annotations
 
 
-@pytest.mark.parametrize(("device", "memory"), [(None, None), ("cpu", None), ("cpu", "1kB")])
+@pytest.mark.parametrize(("device", "memory"), [(None, None), (DEVICE, None), (DEVICE, "1kB")])
 def test_a_worker_that_dies_changes_nothing(client, monkeypatch, device, memory):
     """Workers with a device each; the data and tables that stay there are lost with it."""
     if device is not None:

@@ -1,7 +1,7 @@
 """Blocks whose passes run on a device: the same fit as in memory, whatever stays there.
 
-The device is torch's CPU: streams, pinned memory and the device guard, which CUDA has alone, are
-not run here.
+The device is torch's CPU where there is no other; streams and
+pinned memory are those of CUDA.
 """
 
 from functools import cache
@@ -15,6 +15,7 @@ import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 
+from engine_kinds import DEVICE
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.engines import engine_for
@@ -80,7 +81,7 @@ def test_a_fit_is_that_in_memory(name, memory, passes_counted):
     table, _, weights = TABLES[name]
     blocks = da.from_array(table, chunks=(400, -1))
     with dask.config.set(memory):
-        found = model_for(name, "cpu").fit(blocks, sample_weight=weights)
+        found = model_for(name, DEVICE).fit(blocks, sample_weight=weights)
     assert passes_counted
     assert found.labels_.chunks == ((400, 400, 400, 300),)
     assert_same_fit(found, in_memory(name), 1e-5 if name == "float32" else 1e-9)
@@ -105,7 +106,7 @@ def test_an_array_in_memory_goes_to_the_device_and_results_come_back(
     np.save(tmp_path / "X.npy", TABLES[name][0])
     for table in (TABLES[name][0], np.load(tmp_path / "X.npy", mmap_mode="r")):
         with dask.config.set({"rskc.device-memory": memory}):
-            found = model_for(name, "cpu").fit(table, sample_weight=TABLES[name][2])
+            found = model_for(name, DEVICE).fit(table, sample_weight=TABLES[name][2])
         values = [getattr(found, attribute) for attribute in CASES]
         assert {type(array) for array in (*values, found.distances_)} == {np.ndarray}
         assert_same_fit(found, in_memory(name))
@@ -115,7 +116,7 @@ def test_categories_become_numbers_while_blocks_are_read():
     words = np.array(["left", "middle", "right"])[np.digitize(X[:, 0], [-2, 2])]
     frame = pd.DataFrame(X, columns=list("abcdefgh")).assign(side=pd.Categorical(words))
     blocks = dd.from_pandas(frame, npartitions=3)
-    found = model_for("robust sparse", "cpu").fit(blocks)
+    found = model_for("robust sparse", DEVICE).fit(blocks)
     assert_same_fit(found, model_for("robust sparse").fit(frame))
 
 
@@ -135,14 +136,14 @@ def copies(monkeypatch):
 
 def test_what_fits_is_copied_once(monkeypatch):
     copied = copies(monkeypatch)
-    model_for("robust sparse", "cpu").fit(da.from_array(X, chunks=(400, -1)))
+    model_for("robust sparse", DEVICE).fit(da.from_array(X, chunks=(400, -1)))
     assert sorted(copied) == [300, 400, 400, 400]
 
 
 def test_where_nothing_stays_an_iteration_copies_the_table_once(monkeypatch):
     """Sums change by the cases that moved, which are summed in memory."""
     with dask.config.set(MEMORY["nothing"]):
-        engine = engine_for(da.from_array(X, chunks=(400, -1)), device="cpu")
+        engine = engine_for(da.from_array(X, chunks=(400, -1)), device=DEVICE)
         table = engine.table(engine.equal_weights())
         groups = table.trim(table.assign(X[None, :3]), 100).groups
         sums, copied = table.sums(groups, 3), copies(monkeypatch)
@@ -152,21 +153,46 @@ def test_where_nothing_stays_an_iteration_copies_the_table_once(monkeypatch):
             assert sorted(copied) == [300, 400, 400, 400]
 
 
-def test_of_an_array_in_memory_the_blocks_that_fit_stay_on_the_device(monkeypatch):
-    monkeypatch.setattr("rskc.engines.blocks.devices.BLOCK_BYTES", 200 * X[0].nbytes)
+@pytest.mark.parametrize("enough", [False, True])
+def test_an_array_in_memory_stays_on_the_device_as_a_whole_or_not_at_all(enough, monkeypatch):
+    monkeypatch.setattr("rskc.engines.blocks.devices.BLOCK_BYTES", 100 * X[0].nbytes)
+    monkeypatch.setattr("rskc.engines.blocks.devices.DEVICE_THREADS", 2)
     copied = copies(monkeypatch)
-    # Two threads have five times a block of 200 each; half of the rest is for blocks that stay.
-    with dask.config.set({"rskc.device-memory": (2 * 5 * 200 + 2 * 600) * X[0].nbytes}):
-        engine = engine_for(X, device="cpu")
+    # Two threads have seven times a block of 100 each; half of the rest is for blocks that stay.
+    cases = 2 * 7 * 100 + 2 * (len(X) + 1 if enough else len(X) - 100)
+    with dask.config.set({"rskc.device-memory": cases * X[0].nbytes, "num_workers": 2}):
+        engine = engine_for(X, device=DEVICE)
         for _ in range(3):
             engine.sums(engine.arrays.from_numpy(np.zeros((1, len(X)), np.int32)), 1)
-    assert sorted(copied) == [100] * 3 + [200] * (3 + 3 * 4)
+    assert copied == [100] * (15 if enough else 45)
+
+
+@pytest.mark.parametrize("name", ["a map", "an array"])
+def test_blocks_of_an_array_are_views_of_it(name, tmp_path):
+    from rskc.engines.blocks.devices import cut, is_map
+
+    np.save(tmp_path / "X.npy", X)
+    table = X if name == "an array" else np.load(tmp_path / "X.npy", mmap_mode="r")
+    blocks = cut(table, 400)
+    assert blocks.chunks == ((400, 400, 400, 300), (8,))
+    assert all(np.shares_memory(rows, table) for rows in blocks.dask.values())
+    assert {is_map(rows) for rows in blocks.dask.values()} == {name == "a map"}
+    assert_array_equal(blocks.compute(scheduler="synchronous"), X)
+
+
+def test_infinite_cells_of_an_array_that_goes_to_a_device_are_refused():
+    table = X.copy()
+    table[700, 3] = np.inf
+    for memory in (None, "1kB"):
+        with dask.config.set({"rskc.device-memory": memory}), pytest.raises(ValueError) as error:
+            model_for("robust sparse", DEVICE).fit(table)
+        assert "infinity" in str(error.value)
 
 
 def test_a_search_compares_fits_in_memory_and_fits_the_chosen_model_on_the_device(monkeypatch):
     copied = copies(monkeypatch)
     options = {"max_samples": 300, "n_splits": 2, "n_jobs": 1, "progress": False}
-    Stability(model_for("trimmed", "cpu"), [2, 3], random_state=0, **options).fit(X)
+    Stability(model_for("trimmed", DEVICE), [2, 3], random_state=0, **options).fit(X)
     assert copied == [len(X)]
 
 

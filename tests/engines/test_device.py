@@ -13,8 +13,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import sklearn
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 from sklearn.base import clone
@@ -27,7 +25,6 @@ from rskc.displays import ClusterDisplay, HeatmapDisplay, OutlierDisplay, Silhou
 from rskc.engines import engine_for
 from rskc.engines.device import engine as device
 from rskc.engines.device import ops, passes_array, quick_look
-from rskc.engines.device.engine import DeviceEngine
 from rskc.engines.device.ops import fetch, to_host
 from rskc.inputs.arrays import model_to_numpy, to_numpy
 from rskc.metrics import revised_silhouette
@@ -240,34 +237,7 @@ def test_another_number_of_features_is_refused(to_kind):
         model.predict(to_kind(TALL[:, :5]))
 
 
-@each_kind
-def test_init_arrays_and_callables(to_kind):
-    X, centers = to_kind(TALL), TALL[[0, 150, 300]]
-    options = {"trim": 0.05, "l1_bound": 2.0}
-    here = RobustSparseKMeans(3, init=centers, **options).fit(TALL)
-    there = RobustSparseKMeans(3, init=centers, **options).fit(X)
-    assert_array_equal(to_host(there.labels_), here.labels_)
-
-    def first(X, n_clusters, random_state):
-        return to_numpy(X)[[0, 150, 300]]
-
-    called = RobustSparseKMeans(3, init=first, n_init=1, **options).fit(X)
-    assert_array_equal(to_host(called.labels_), here.labels_)
-
-
 # ---- Passes
-
-
-@each_kind
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 60), levels=st.integers(1, 9))
-def test_the_largest_are_exact_and_the_lower_number_goes_first(to_kind, seed, n, levels):
-    rng = np.random.default_rng(seed)
-    costs, m = rng.integers(0, levels, (3, n)).astype(float), int(rng.integers(0, n + 1))
-    found = to_host(passes_array.largest(to_kind(costs), m))
-    order = np.argsort(-costs, axis=1, kind="stable")[:, :m]
-    expected = np.zeros((3, n), bool)
-    np.put_along_axis(expected, order, True, axis=1)
-    assert_array_equal(found, expected)
 
 
 @each_kind
@@ -278,21 +248,6 @@ def test_chunks_change_nothing(to_kind, monkeypatch):
     cut = clone(whole).fit(to_kind(TABLES["missing"][0]))
     assert_array_equal(to_host(cut.labels_), to_host(whole.labels_))
     assert cut.objective_ == pytest.approx(whole.objective_, rel=1e-12)
-
-
-@each_kind
-def test_empty_clusters_are_filled_as_in_memory(to_kind):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 3))
-    here, there = engine_for(X), engine_for(to_kind(X))
-    assert isinstance(there, DeviceEngine)
-    groups = rng.integers(0, 2, (2, 30), np.int32)
-    groups[1, :3] = -1
-    costs, counts = rng.integers(0, 6, (2, 30)).astype(float), here.arrays.sizes(groups, 5)
-    expected = here.arrays.fill_empty(groups, counts, costs)
-    found = there.arrays.fill_empty(to_kind(groups), counts, to_kind(costs))
-    assert_array_equal(to_host(found), expected)
-    assert (here.arrays.sizes(expected, 5) > 0).all()
 
 
 @each_kind

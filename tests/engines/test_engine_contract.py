@@ -70,11 +70,7 @@ def from_anywhere(array):
 @each_dtype
 @few
 @given(
-    seed=seeds,
-    n=st.integers(1, 80),
-    K=st.integers(1, 4),
-    runs=st.integers(1, 3),
-    own=st.booleans(),
+    seed=seeds, n=st.integers(1, 80), K=st.integers(1, 4), runs=st.integers(1, 3), own=st.booleans()
 )
 def test_assign_finds_the_nearest_center_and_the_lower_number_in_a_tie(
     kind, dtype, seed, n, K, runs, own
@@ -122,6 +118,7 @@ def test_all_tables_have_the_distances_of_the_data(kind, shape):
         labels, costs = map(kind.numpy, table.assign(table.sums(groups, 3).means()))
         size = rounding * max(1, shape[1]) * expected.max()
         assert_allclose(costs[0], expected.min(axis=1), atol=size)
+        assert (costs >= 0).all()
         assert_allclose(own_columns(expected[None], labels)[0], expected.min(axis=1), atol=size)
     active = np.count_nonzero(weights)
     assert tables[0].n_columns == active
@@ -368,8 +365,7 @@ def test_a_part_is_the_engine_of_its_cases(kind):
         assert part.n_cases == 6
         found = part.table(np.ones((1, 4))).assign(centers)
         assert_array_equal(
-            from_anywhere(found.labels),
-            expected.table(np.ones((1, 4))).assign(centers).labels,
+            from_anywhere(found.labels), expected.table(np.ones((1, 4))).assign(centers).labels
         )
 
 

@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from engine_kinds import threads_everywhere
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_contaminated, make_figure1, make_simulation
-from rskc.engines import MemoryEngine, passes_info, passes_numpy, sharing, threads
-from rskc.engines.contract import engine as contract
+from rskc.engines import MemoryEngine, contract, passes_info, passes_numpy, threads
 from rskc.metrics import classification_error_rate
 
 try:
@@ -193,11 +192,11 @@ def fit(problem, **options):
 @pytest.mark.parametrize(
     "room",
     [
-        {"rskc.engines.memory.tables.WORK_BYTES": 100_000},  # restarts in batches
+        {"rskc.engines.memory.WORK_BYTES": 100_000},  # restarts in batches
         dict.fromkeys(  # and branches one by one
             [
-                "rskc.engines.memory.tables.WORK_BYTES",
-                "rskc.engines.memory.engine.MemoryEngine.work_bytes",
+                "rskc.engines.memory.WORK_BYTES",
+                "rskc.engines.memory.MemoryEngine.work_bytes",
                 "rskc.solver.search.WORK_BYTES",
             ],
             1,
@@ -224,23 +223,23 @@ def test_threads_change_nothing(problem, monkeypatch):
 
 def test_a_pass_has_threads_by_its_size(monkeypatch):
     threads_everywhere(monkeypatch, 1000)
-    assert sharing.team(1000, 4) == 1
-    assert sharing.team(1001, 4) == 4
-    assert sharing.team(1001, 1) == 1
+    assert threads.team(1000, 4) == 1
+    assert threads.team(1001, 4) == 4
+    assert threads.team(1001, 1) == 1
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
 @pytest.mark.parametrize("n_runs", [0, 1, 2, 30])
 @pytest.mark.parametrize("step", [1, 4])
 def test_shared_runs_come_in_their_order(n_runs, step, n_threads):
-    found = sharing.share(lambda rows: list(range(n_runs))[rows], n_runs, step, n_threads, np.inf)
+    found = threads.share(lambda rows: list(range(n_runs))[rows], n_runs, step, n_threads, np.inf)
     assert [len(part) for part in found[:-1]] == [step] * (len(found) - 1)
     assert [run for part in found for run in part] == list(range(n_runs))
 
 
 def test_small_work_is_one_part(monkeypatch):
-    monkeypatch.setattr(sharing, "_pool", None)
-    assert sharing.share(str, 3, 1, 2, sharing.SHARED_WORK) == ["slice(0, 3, None)"]
+    monkeypatch.setattr(threads, "_pool", None)
+    assert threads.share(str, 3, 1, 2, threads.SHARED_WORK) == ["slice(0, 3, None)"]
 
 
 def test_what_another_thread_does_not_end_is_made_again():
@@ -255,7 +254,7 @@ def test_what_another_thread_does_not_end_is_made_again():
         return rows.start
 
     try:
-        assert sharing.share(work, 4, 1, 2, np.inf) == [0, 1, 2, 3]
+        assert threads.share(work, 4, 1, 2, np.inf) == [0, 1, 2, 3]
     finally:
         ended.set()
 
@@ -270,7 +269,7 @@ def test_an_error_in_another_thread_is_raised_here():
         raise MemoryError("no room")
 
     with pytest.raises(MemoryError, match="no room"):
-        sharing.share(work, 4, 1, 2, np.inf)
+        threads.share(work, 4, 1, 2, np.inf)
 
 
 SPOILT = {

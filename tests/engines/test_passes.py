@@ -14,7 +14,6 @@ from threadpoolctl import threadpool_limits
 
 from definitions import (
     LARGE,
-    own_columns,
     partitions,
     plain_sums,
     squared_distances,
@@ -22,11 +21,8 @@ from definitions import (
     whole_weights,
 )
 from engine_kinds import threads_everywhere
-from rskc.engines import engine_for, passes_numpy
-from rskc.engines.descent import descend_by_passes
-from rskc.engines.groups import labels_of as groups_of
-from rskc.engines.memory import engine as memory
-from rskc.engines.memory import tables
+from rskc.engines import Table, engine_for, memory, passes_numpy
+from rskc.engines.arrays import labels_of as groups_of
 
 try:
     from rskc.engines import _passes
@@ -85,22 +81,6 @@ def assert_same_sums(found, expected):
 
 @each_pass
 @each_dtype
-def test_a_table_holds_the_weighted_columns_centered_and_scaled(passes, dtype):
-    rng = np.random.default_rng(0)
-    X, location = whole(rng, (600, 5), dtype), whole(rng, 5)
-    engine = engine_of(passes, X, location, factor=0.25)
-    weights = np.array([[0, 1, 0, 2.0, 0], [0, 0, 0, 1, 3]])
-    expected = (X.astype(float) - location)[:, [1, 3, 4]] / 4
-    for table in (engine.table(weights), engine.search_table(weights)):
-        assert (table.n_cases, table.n_columns) == (600, 3)
-        assert_array_equal(table.cases(np.arange(600)), expected)
-        some = np.array([[7, 599], [255, 256]])
-        assert_array_equal(table.cases(some), expected[some])
-        assert_array_equal(table.norms(), weights[:, [1, 3, 4]] @ (expected**2).T)
-
-
-@each_pass
-@each_dtype
 def test_outlying_cells_are_cut_so_that_their_squares_stay_finite(passes, dtype):
     X = np.zeros((20, 3), dtype)
     X[4, 1], X[5, 1] = np.finfo(dtype).max, -np.finfo(dtype).max
@@ -117,7 +97,7 @@ def test_outlying_cells_are_cut_so_that_their_squares_stay_finite(passes, dtype)
 def assigned(passes, X, centers, threads=1, dtype=np.float64):
     """Labels and costs of cases (n, q), for centers (runs, K, q)."""
     X, runs = np.ascontiguousarray(X), len(centers)
-    blocks, ones = tables.to_blocks(X, passes.BLOCK), np.ones((1, X.shape[1]))
+    blocks, ones = memory.to_blocks(X, passes.BLOCK), np.ones((1, X.shape[1]))
     labels, costs = np.empty((runs, len(X)), np.int32), np.empty((runs, len(X)), dtype)
     norms = np.full((1, len(X)), 1e4, dtype)
     passes.assign(blocks, passes.BLOCK, ones, centers, norms, None, threads, labels, costs)
@@ -171,23 +151,6 @@ def test_assign_over_many_blocks(passes, dtype, n, q, K, runs):
         expected = squared_distances(X, centers[r : r + 1], ones)[0]
         assert_array_equal(labels[r], expected.argmin(axis=1))
         assert_array_equal(costs[r], expected.min(axis=1))
-
-
-@each_pass
-@each_dtype
-def test_costs_are_near_the_truth_and_never_below_0(passes, dtype):
-    rng = np.random.default_rng(1)
-    X, weights = rng.normal(size=(500, 30)).astype(dtype), rng.random((3, 30))
-    centers = X[rng.integers(0, 500, (3, 8))].astype(float)
-    labels, costs = table_of(passes, X, weights).assign(centers)
-    expected = squared_distances(X, centers, weights)
-    rounding = 100 * np.finfo(dtype).eps
-    assert_allclose(own_columns(expected, labels), expected.min(axis=2), atol=rounding)
-    assert_allclose(costs, expected.min(axis=2), rtol=1e-6, atol=rounding)
-    assert (costs >= 0).all()
-
-
-# ---- trim
 
 
 # ---- Sums and distances
@@ -407,7 +370,7 @@ def test_a_descent_is_the_loop_over_passes(seed, masses, missing, ending):
     table = engine.table(weights)
     centers = table.cases(cases)
     found = table.descend(centers, m, *ending)
-    loop = descend_by_passes(table, centers, m, *ending)
+    loop = Table.descend(table, centers, m, *ending)
     assert_array_equal(groups_of(found.groups), groups_of(loop.groups))
     assert not table.arrays.differ(found.groups, loop.groups).any()
     assert_array_equal(found.labels, loop.labels)
@@ -438,7 +401,7 @@ def test_a_descent_gives_empty_clusters_the_costliest_cases(masses):
     table = engine.table(np.ones((1, 3)))
     centers = table.cases(np.array([[0, 0, 0, 0, 5], [0, 1, 2, 3, 3]]))
     found = table.descend(centers, 3, 1)
-    loop = descend_by_passes(table, centers, 3, 1, 0.0)
+    loop = Table.descend(table, centers, 3, 1, 0.0)
     assert_array_equal(groups_of(found.groups), groups_of(loop.groups))
     assert (table.arrays.sizes(found.groups, 5) > 0).all()
 

@@ -17,7 +17,7 @@ from engine_kinds import KINDS, to_strict
 from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.datasets import make_figure1
 from rskc.engines import Assignment, Frame
-from rskc.engines.contract.ops import weighted_median
+from rskc.engines.arrays import weighted_median
 from rskc.inputs.arrays import to_numpy
 from rskc.inputs.case_weights import masses_of, unit_of
 from rskc.solver import search as search_module

@@ -11,7 +11,7 @@ from scipy.stats import chi2, f_oneway, kruskal, rankdata
 from rskc import RobustSparseKMeans, SmallClusterWarning, load, save
 from rskc.datasets import make_contaminated, make_design, make_simulation
 from rskc.engines import engine_for
-from rskc.engines.memory.engine import MemoryEngine
+from rskc.engines.memory import MemoryEngine
 from rskc.metrics import classification_error_rate
 from rskc.model import automatic, outliers
 from rskc.model.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of

@@ -13,11 +13,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.io import mmwrite
 
-import rskc.engines.memory.sparse as engine_module
+import rskc.engines.sparse as engine_module
 from rskc import ColumnStandardizer, RobustSparseKMeans, RowStandardizer
 from rskc.engines import MemoryEngine, SparseEngine, engine_for
-from rskc.engines.memory import sparse_cells
-from rskc.engines.memory.sparse_cells import FAR, bytes_of, sparse_frame
+from rskc.engines.sparse import FAR, bytes_of
 from rskc.files import TableError, read_table
 from rskc.metrics import revised_silhouette
 from rskc.selection import (
@@ -197,8 +196,8 @@ def test_scale_does_not_matter(tables):
 
 
 def test_the_number_of_threads_changes_no_bit(tables, monkeypatch):
-    monkeypatch.setattr(sparse_cells, "POOL_WORK", 0)
-    monkeypatch.setattr(sparse_cells, "CHUNK_BYTES", 2**14)
+    monkeypatch.setattr(engine_module, "POOL_WORK", 0)
+    monkeypatch.setattr(engine_module, "CHUNK_BYTES", 2**14)
     monkeypatch.setattr("rskc.engines.threads.joblib.cpu_count", lambda: 3)
     X = sparse.csr_array(thin(600, 30))
     one, three = (fitted(X, n_threads=n) for n in (1, 3))
@@ -323,17 +322,6 @@ def test_a_model_of_missing_cells_predicts_sparse_cases():
 # ---- The engine
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n", [5, 40, 5000])
-def test_the_frame_is_that_of_the_dense_table(n, dtype):
-    rng = np.random.default_rng(n)
-    X = thin(n, 25, dtype=dtype) * rng.gamma(1.0, 3.0, 25).astype(dtype)
-    X[:, 3] = 5 + rng.normal(size=n)
-    found, expected = sparse_frame(sparse.csr_array(X)), MemoryEngine(X).frame
-    for part, value in zip(found, expected, strict=True):
-        assert_array_equal(part, value)
-
-
 @pytest.mark.parametrize("options", [{}, {"masses": np.ones(400)}], ids=["plain", "masses"])
 def test_a_part_stores_its_cells_as_the_whole_does(options):
     """Some rows may show no spread of a column, which is then taken to be far from 0."""
@@ -361,12 +349,11 @@ def test_nearly_full_matrices_are_made_dense_and_others_never():
 def test_memory_is_not_that_of_a_dense_copy(method, monkeypatch):
     """The sizes that do not grow with the table are lowered, so that a small table will do."""
     for name, value in (
-        ("rskc.engines.memory.sparse.DENSE_BYTES", 2**16),
-        ("rskc.engines.memory.sparse.CHUNK_BYTES", 2**17),
-        ("rskc.engines.memory.sparse_cells.CHUNK_BYTES", 2**17),
+        ("rskc.engines.sparse.DENSE_BYTES", 2**16),
+        ("rskc.engines.sparse.CHUNK_BYTES", 2**17),
         ("rskc.engines.frame.FRAME_CELLS", 2**16),
-        ("rskc.engines.memory.tables.MemoryTable.work_bytes", 2**18),
-        ("rskc.engines.memory.engine.MemoryEngine.work_bytes", 2**18),
+        ("rskc.engines.memory.MemoryTable.work_bytes", 2**18),
+        ("rskc.engines.memory.MemoryEngine.work_bytes", 2**18),
         ("rskc.model.feature_tests.MOST_CASES", 200),
         ("rskc.model.feature_tests.FEWEST_CASES", 200),
         ("rskc.model.feature_tests.CELLS_AT_ONCE", 2**14),

@@ -15,8 +15,7 @@ from sklearn.base import clone
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
-from rskc.engines import ArrayOps, Partitions, engine_for, passes_numpy
-from rskc.engines.memory import tables
+from rskc.engines import ArrayOps, Partitions, engine_for, memory, passes_numpy
 from rskc.metrics import classification_error_rate
 from rskc.solver import Problem, Starts, alternate, solve, solve_path
 from rskc.solver import finish as finish_module
@@ -333,7 +332,7 @@ def test_batches_of_starts_are_cut_without_a_trace(work_bytes, monkeypatch):
     problem = Problem(4, 5)
     whole = list(starts.batches(table, problem))
     assert_array_equal(next(starts.fewer(6, 0).batches(table, problem))[0], whole[0][0][:6])
-    monkeypatch.setattr(tables, "WORK_BYTES", work_bytes)
+    monkeypatch.setattr(memory, "WORK_BYTES", work_bytes)
     cut = list(starts.batches(table, problem))
     assert len(whole) == 1 < len(cut)
     for i in (0, 1):

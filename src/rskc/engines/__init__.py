@@ -12,15 +12,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.engines.bounded import BoundedEngine
-from rskc.engines.contract.engine import Engine
-from rskc.engines.contract.ops import ArrayOps
-from rskc.engines.contract.results import Assignment, Partitions, Remaining, Summed
-from rskc.engines.contract.tables import Table
+from rskc.engines.arrays import ArrayOps
+from rskc.engines.cells import BoundedEngine
+from rskc.engines.contract import Assignment, Engine, Partitions, Remaining, Summed, Table
 from rskc.engines.frame import Frame
-from rskc.engines.memory.engine import MemoryEngine, passes_info
-from rskc.engines.memory.sparse import SparseEngine
-from rskc.engines.memory.sparse_cells import has_nan, is_full
+from rskc.engines.memory import MemoryEngine, passes_info
+from rskc.engines.sparse import SparseEngine, has_nan, is_full
 from rskc.engines.sums import Sums
 from rskc.exceptions import unobserved_error
 
@@ -81,7 +78,7 @@ def engine_for(
         options |= {"missing": missing, "drop_unobserved": drop_unobserved, "masses": masses}
         with here():
             engine = engine_for(X, device=device, **options)
-        engine.gathers = True
+        engine.gathers, engine.source = True, X  # memory is locked while the blocks live
         return engine
     if type(X).__module__.startswith("dask."):
         from rskc.engines.blocks import blocks_engine

@@ -4,18 +4,12 @@ It runs where there was no compiler, and it is the oracle of the tests. ``n_thre
 that the signatures agree; NumPy decides for itself.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from rskc.engines.cells_numpy import (  # noqa: F401
-    bounded_distances,
-    bounded_sums,
-    lower_medians,
-    nearest_bounded,
-)
-from rskc.engines.moves_numpy import MissingRun, Run
+from rskc.engines.sums import MASS_SLACK, NO_MASS, NOTHING, SAME_PART, scaled_up
 from rskc.engines.sums import missing_factors as factors_of
-from rskc.engines.sums import scaled_up
-from rskc.engines.tolerances import MASS_SLACK, SAME_PART
 
 # Cases of a table lie row by row, so that a table is an (n, q) array.
 BLOCK = 1
@@ -283,3 +277,234 @@ def draw(chances, uniforms, cases):
     for r, steps in enumerate(ladder):
         cases[r] = np.searchsorted(steps, uniforms[r] * steps[-1], side="right")
     np.minimum(cases, ladder.shape[1] - 1, out=cases)
+
+
+# ---- Single moves of one run: what ``moves_typed.h`` does for the compiled passes
+
+
+class Run:
+    """One partition under single moves; changes its groups, totals and counts in place."""
+
+    GAIN = 1 - 1e-10  # a move must gain more than rounding could
+    SWEEPS = 10  # over the candidates of one screening
+    EXCHANGE_WORK = 50_000  # trimmed cases times columns up to which exchanges are tried
+
+    def __init__(self, X, weights, groups, totals, counts):
+        self.X, self.weights = X.astype(np.float64), weights
+        self.slack = 1e-12 if X.dtype == np.float64 else 1e-4
+        self.groups, self.totals, self.counts = groups, totals, counts
+        self.scale = self.mass = np.ones(len(X))
+        self.centers = np.array([self.center_of(k) for k in range(len(counts))])
+
+    def all_rounds(self, max_rounds):
+        moves = 0
+        for _ in range(max_rounds):
+            made = self.move_round() or self.exchange_round()
+            moves += made
+            if made == 0:
+                break
+        return moves
+
+    def movable(self):
+        """Kept cases that gain by a move, as the sums are when a round begins."""
+        kept = np.flatnonzero(self.groups >= 0)
+        kept = kept[~self.alone(kept)]
+        groups, gain = self.groups[kept], self.changes(kept, self.groups[kept], -1)
+        loss = np.full(len(kept), np.inf)
+        for k in range(len(self.counts)):
+            entering = self.changes(kept, np.full(len(kept), k), 1) if self.counts[k] > 0 else 0
+            loss = np.where(groups == k, loss, np.minimum(loss, entering))
+        values = self.X[kept, : len(self.weights)]
+        off = self.slack * self.mass[kept] * (values**2 @ self.weights)
+        return kept[loss < gain + off]
+
+    def alone(self, cases):
+        """Whether cases are all that their clusters have."""
+        return self.counts[self.groups[cases]] - self.mass[cases] < NO_MASS
+
+    def center_of(self, k):
+        return self.totals[k] / (self.counts[k] if self.counts[k] > 0 else 1)
+
+    def changes(self, cases, clusters, step):
+        """Return the change of the within sum when cases enter clusters (1) or leave them (-1)."""
+        d = self.mass[cases] * (((self.X[cases] - self.centers[clusters]) ** 2) @ self.weights)
+        return d * self.counts[clusters] / (self.counts[clusters] + step * self.mass[cases])
+
+    def transfer(self, i, k, sign):
+        self.counts[k] += sign * self.mass[i]
+        self.totals[k] += sign * self.mass[i] * self.X[i]
+        if self.counts[k] > 0:
+            self.centers[k] = self.center_of(k)
+
+    def entering(self, i):
+        k = np.arange(len(self.counts))
+        return np.where(self.counts > 0, self.changes(np.full(len(k), i), k, 1), 0)
+
+    def move_round(self):
+        moves, candidates = 0, self.movable() if len(self.counts) > 1 else ()
+        for _ in range(self.SWEEPS):
+            moved = self.sweep(candidates)
+            moves += moved
+            if moved == 0:
+                break
+        return moves
+
+    def sweep(self, candidates):
+        moves = 0
+        for i in candidates:
+            a = self.groups[i]
+            if self.alone(i):
+                continue
+            loss = self.entering(i)
+            loss[a] = np.inf
+            b = loss.argmin()
+            if loss[b] < self.changes(i, a, -1) * self.GAIN:
+                self.transfer(i, a, -1)
+                self.transfer(i, b, 1)
+                self.groups[i] = b
+                moves += 1
+        return moves
+
+    def costliest(self):
+        kept = np.flatnonzero(self.groups >= 0)
+        kept = kept[~self.alone(kept)]
+        if len(kept) == 0:
+            return -1, 0.0
+        gains = self.scale[kept] * self.changes(kept, self.groups[kept], -1)
+        worst = (gains / self.mass[kept]).argmax()
+        return kept[worst], gains[worst]
+
+    def exchange_round(self):
+        moves, n_out = 0, np.count_nonzero((self.groups == -1) & (self.scale > 0))
+        if n_out * len(self.weights) > self.EXCHANGE_WORK:
+            return 0
+        while moves < len(self.groups):
+            out, gain = self.costliest()
+            if out < 0 or gain <= 0:
+                break
+            origin = self.groups[out]
+            self.transfer(out, origin, -1)
+            best, to, least = out, origin, gain * self.GAIN
+            alike = self.mass == self.mass[out]
+            for i in np.flatnonzero((self.groups == -1) & (self.scale > 0) & alike):
+                loss = self.scale[i] * self.entering(i)
+                if loss.min() < least:
+                    best, to, least = i, loss.argmin(), loss.min()
+            self.groups[out] = -1
+            self.transfer(best, to, 1)
+            self.groups[best] = to
+            if best == out:
+                break
+            moves += 1
+        return moves
+
+
+class MissingRun(Run):
+    """The same where totals count the observed cells of each cluster and feature."""
+
+    def center_of(self, k):
+        values, cells = np.split(self.totals[k], 2)
+        some = cells > NO_MASS
+        return np.where(some, values / np.where(some, cells, 1), 0)
+
+    def changes(self, cases, clusters, step):
+        values, marks = np.split(self.X[cases], 2, axis=-1)
+        cells = np.split(self.totals[clusters], 2, axis=-1)[1]
+        mass = self.mass[cases]
+        after = cells + step * mass[..., None]
+        some = after > NO_MASS
+        share = np.where(some, cells / np.where(some, after, 1), 0)
+        return mass * ((marks * share * (values - self.centers[clusters]) ** 2) @ self.weights)
+
+
+# ---- Cells whose squared error is bounded
+#
+# Cases are rows of X, brought into the frame by ``location`` and ``factor``; NaN marks a missing
+# cell, of cases and of centers. ``limits`` are the most that a squared error counts, infinite for a
+# feature without a scale. ``columns`` are the features that are looked at: limits, weights and
+# centers are theirs.
+
+
+def nearest_bounded(
+    X, location, factor, columns, weights, limits, centers, n_threads, labels, costs
+):
+    """labels, costs (n,) = the nearest of the centers (K, q), and the bounded distance to it."""
+    total = weights.sum()
+    for rows, cells in _framed(X, location, factor, columns, 2):
+        found = np.stack([_costs(cells - center, weights, limits, total) for center in centers])
+        labels[rows] = found.argmin(axis=0)
+        costs[rows] = found.min(axis=0)
+
+
+def bounded_distances(
+    X, location, factor, columns, weights, limits, labels, centers, n_threads, out
+):
+    """Out (runs, n) = weighted bounded distance to the center that a label names.
+
+    weights: one row for all runs or one a run.
+    """
+    totals = weights.sum(axis=1)
+    for rows, cells in _framed(X, location, factor, columns, 3):
+        for r, run_labels in enumerate(labels):
+            w = r * (len(weights) > 1)
+            errors = cells - centers[r, run_labels[rows]]
+            out[r, rows] = _costs(errors, weights[w], limits, totals[w])
+
+
+def bounded_sums(
+    X, location, factor, columns, limits, shares, groups, centers, n_threads, totals, counts, within
+):
+    """Sum what is not flagged, by group (runs, n) and feature; outputs begin at 0.
+
+    totals (runs, K, 2q) of values, and then of their number; counts (runs, K) of the cases; within
+    (runs, q) of the bounded squared errors. Each case counts its share (1 or runs, n).
+    """
+    K, q = centers.shape[1], len(columns)
+    for rows, cells in _framed(X, location, factor, columns, 5):
+        for r, run_groups in enumerate(groups[:, rows]):
+            share = shares[r * (len(shares) > 1), rows]
+            members = np.zeros((K, len(cells)))
+            kept = np.flatnonzero(run_groups >= 0)
+            members[run_groups[kept], kept] = share[kept]
+            squares = (cells - centers[r, run_groups]) ** 2
+            unflagged = squares <= limits
+            totals[r, :, :q] += members @ np.where(unflagged, cells, 0.0)
+            totals[r, :, q:] += members @ unflagged
+            counts[r] += members.sum(axis=1)
+            bounded = np.where(np.isnan(squares), 0.0, np.minimum(squares, limits))
+            within[r] += members.sum(axis=0) @ bounded
+
+
+def lower_medians(X, location, factor, columns, order, starts, n_threads, out):
+    """Out (K, q) = the lower median of the observed cells of cases order[starts[k]:starts[k+1]].
+
+    NaN where there is none.
+    """
+    for k in range(len(starts) - 1):
+        cases = order[starts[k] : starts[k + 1]]
+        if len(cases) == 0:
+            out[k] = np.nan
+            continue
+        cells = np.sort((X[cases][:, columns] - location[columns]) * factor, axis=0)
+        middle = (len(cells) - 1 - np.isnan(cells).sum(axis=0)) // 2
+        out[k] = np.take_along_axis(cells, np.maximum(middle, 0)[None], axis=0)[0]
+
+
+def _framed(X, location, factor, columns, copies) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield cases in pieces, in the frame."""
+    step = max(1, WORK_BYTES // (8 * copies * max(len(columns), 1)))
+    for first in range(0, len(X), step):
+        rows = slice(first, min(len(X), first + step))
+        yield rows, (X[rows][:, columns] - location[columns]) * factor
+
+
+def _costs(errors, weights, limits, total):
+    """Return bounded distances over observed cells, scaled up; infinite where nothing is."""
+    squares = errors**2
+    seen = ~np.isnan(squares)
+    if seen.all():
+        return np.minimum(squares, limits) @ weights
+    observed = seen @ weights
+    some = observed > NOTHING * total
+    sums = np.where(seen, np.minimum(squares, limits), 0.0) @ weights
+    return np.where(some, sums * (total / np.where(some, observed, 1.0)), np.inf)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from rskc.engines.arrays import weighted_median
 from rskc.engines.cells import lower_medians as selected_medians
-from rskc.engines.contract.ops import weighted_median
 
 # For normal data the standard deviation is this many median deviations (MAD).
 MAD_FACTOR = 1.4826

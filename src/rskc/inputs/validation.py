@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
-from rskc.engines.memory.sparse_cells import has_nan
+from rskc.engines.sparse import has_nan
 from rskc.engines.threads import usable_threads
 from rskc.exceptions import ParameterError
 from rskc.inputs.arrays import (
@@ -230,7 +230,8 @@ def validated(estimator: Any, X: Any, reset: bool, dtype: Any, sample_weight: An
             dtype=dtype,
             order="C",
             accept_sparse="csr",
-            ensure_all_finite="allow-nan",
+            # An array that goes to a device is looked through there, or by all threads.
+            ensure_all_finite=False if getattr(estimator, "device", None) else "allow-nan",
         )
     if issparse(checked) and has_nan(checked):
         raise ValueError(

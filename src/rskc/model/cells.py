@@ -19,6 +19,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
 from rskc.engines import BoundedEngine, Engine, engine_for
+from rskc.engines.cells import group_medians
 from rskc.inputs.arrays import is_dask, to_dense, to_numpy
 from rskc.inputs.medians import MAD_FACTOR, lower_medians
 from rskc.model.automatic import (
@@ -335,7 +336,7 @@ class _Table:
         labels = np.where(members < 0, nearest, members)
         warm = Warm(arrays.from_numpy(labels), arrays.trimmed(groups), weights)
         features = np.arange(engine.n_features)
-        medians = engine.group_medians(features, arrays.as_run(groups), problem.n_clusters)
+        medians = group_medians(engine, features, arrays.as_run(groups), problem.n_clusters)
         problem = replace(clusters.problem, n_trim=problem.n_trim)
         return _Way(problem, warm, engine.restore(medians)[0], members, np.ones(n))
 

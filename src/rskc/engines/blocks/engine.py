@@ -1,34 +1,166 @@
-"""The engine for Dask arrays: the passes of the engines in memory, block by block."""
+"""The engine for Dask arrays: the passes of the engines in memory, block by block; its tables."""
 
 from __future__ import annotations
 
+import copy
 from functools import partial
-from operator import attrgetter
+from operator import add, attrgetter
 from typing import Any, NamedTuple
 
 import dask.array as da
 import numpy as np
 
+from rskc.engines.arrays import ArrayOps
 from rskc.engines.blocks import tasks
 from rskc.engines.blocks.data import BlockData
 from rskc.engines.blocks.ops import BlockOps, CaseArray
-from rskc.engines.blocks.order import BRACKET_MARGIN, Selected, select
-from rskc.engines.blocks.plans import Method, Node, same
-from rskc.engines.blocks.tables import BlocksTable
-from rskc.engines.contract.engine import OUTLYING_DISTANCE, Engine
-from rskc.engines.contract.ops import ArrayOps
-from rskc.engines.contract.results import Farthest, Listed, Remaining
+from rskc.engines.blocks.order import BRACKET_MARGIN, Selected, median, select
+from rskc.engines.blocks.plans import Blocks, Method, Node, same
+from rskc.engines.contract import (
+    OUTLYING_DISTANCE,
+    Assignment,
+    CaseData,
+    Engine,
+    Farthest,
+    Grouping,
+    Latest,
+    Listed,
+    Moved,
+    Regrouping,
+    Remaining,
+    Table,
+    distinct_rows,
+)
 from rskc.engines.frame import Frame, Place
-from rskc.engines.keeping import Latest, distinct_rows
-from rskc.engines.memory.engine import MemoryEngine
-from rskc.engines.memory.tables import WORK_BYTES, table_of_coordinates
-from rskc.engines.tolerances import MASS_SLACK
+from rskc.engines.memory import WORK_BYTES, MemoryEngine, table_of_coordinates
+from rskc.engines.sums import MASS_SLACK
 
 # Shares of the memory that data leave which tables may take: cells and sides; and cells alone, in
-# single precision.
-TABLE_SHARE, ROUGH_SHARE = 2 / 3, 1 / 2
+# single precision. Of a device, where little else is kept.
+TABLE_SHARE, ROUGH_SHARE, DEVICE_SHARE = 2 / 3, 1 / 2, 0.9
 # The numbers of this many cases are listed; all are counted.
 MOST_LISTED = 100
+
+
+class InBlocks(CaseData):
+    """What the engine and its tables do alike: sums over what each block has."""
+
+    blocks: Blocks
+    node: Node  # the engine or the table of each block
+
+    def sums(self, groups, K):
+        made = partial(tasks.sums_of, K=K)
+        return self.sums_type(*self.blocks.ask(made, self.node, groups.node))
+
+    def shift(self, sums, before, after):
+        return self.changed(sums, self.blocks.ask(same, self._shifted(sums, before, after)))
+
+    def _shifted(self, sums, before, after):
+        """Return a node of how sums change."""
+        made = partial(tasks.changes_of, K=sums.counts.shape[1])
+        return self.blocks.make(made, self.node, before.node, after.node)
+
+
+class BlocksTable(InBlocks, Table):
+    """Tables of the columns that carry weight, one for each block.
+
+    Coordinates in the space that the cases span are known here too.
+    """
+
+    arrays: BlockOps
+
+    def __init__(
+        self,
+        engine: Any,
+        node: Node,
+        recipe: tasks.TableRecipe,
+        of_moved: tuple[Node, np.ndarray] | None = None,
+        coordinates: np.ndarray | None = None,
+    ):
+        super().__init__(engine.n_cases, recipe.weights, recipe.place, recipe.missing)
+        self.engine, self.blocks = engine, engine.blocks
+        self._use(engine.arrays)
+        self.node, self.recipe, self.coordinates = node, recipe, coordinates
+        # Of a table that is not kept: engines, and its columns in these.
+        self.of_moved = of_moved
+
+    @property
+    def work_bytes(self):
+        """A batch reads the table once for all its runs: large tables get a third of their size."""
+        wanted = max(WORK_BYTES, self.n_cases * self.n_columns * 4 // 3)
+        return min(wanted, max(WORK_BYTES, self.engine.room() // 2))
+
+    def of_runs(self, index):
+        if len(self.weights) == 1:
+            return self
+        part = copy.copy(self)
+        part.weights = self.weights[index]
+        part.recipe = self.recipe._replace(weights=part.weights)
+        part.node = self.blocks.make(Method("of_runs", index=index), self.node)
+        return part
+
+    def assign(self, centers):
+        """Only note what to do: what asks for labels or costs first does it on its way."""
+        both = self.blocks.make(Method("assign", centers=centers), self.node, keep=True)
+        return Assignment(*(CaseArray(self.blocks, both.part(name)) for name in Assignment._fields))
+
+    def trim(self, assignment, m):
+        groups = self._groups(assignment, m)
+        (within,) = self.blocks.ask(same, self._within(groups, assignment.costs))
+        return Grouping(groups, within)
+
+    def _groups(self, assignment: Assignment, m: float) -> CaseArray:
+        labels, costs = assignment.labels.node, assignment.costs.node
+        groups = labels
+        if m > 0:
+            ties, bar = self.engine.cut(self.engine.select_largest(costs, m), m)
+            own = self.arrays.own
+            groups = self.blocks.make_soon(partial(tasks.trim, **bar), labels, costs, ties, own)
+        return self.exclude(CaseArray(self.blocks, groups))
+
+    def _within(self, groups: CaseArray, costs: CaseArray) -> Node:
+        """Return the costs of kept cases summed, as the only item of a tuple."""
+        return self.blocks.make(tasks.within, groups.node, costs.node, self.arrays.own)
+
+    def exclude(self, groups):
+        if not self.missing:
+            return groups
+        node = self.blocks.make_soon(Method("exclude"), self.node, groups.node)
+        return CaseArray(self.blocks, node)
+
+    def regroup(self, assignment, m, sums, before):
+        groups = self._groups(assignment, m)
+        moved = self._shifted(sums, before, groups)
+        *change, kept = self.blocks.ask(add, moved, self._within(groups, assignment.costs))
+        return Regrouping(groups, kept, self.changed(sums, change))
+
+    def _shifted(self, sums, before, after):
+        """Return that; a table that is not kept is made of the cases that moved."""
+        if self.of_moved is None:
+            return super()._shifted(sums, before, after)
+        engines, columns = self.of_moved
+        facts = {"K": sums.counts.shape[1], "recipe": self.recipe, "columns": columns}
+        made = partial(tasks.changes_of_moved, **facts)
+        return self.blocks.make(made, engines, before.node, after.node)
+
+    def single_moves(self, groups, K):
+        """Move cases one after the other in memory: it is asked of small tables only."""
+        found = self.seeding_table().single_moves(self.arrays.gathered(groups), K)
+        return Moved(self.arrays.from_numpy(found.groups), found.sums, found.moves)
+
+    def seeding_table(self):
+        if self.coordinates is not None:
+            return table_of_coordinates(self.coordinates)
+        recipe = self.recipe.in_memory._replace(n_threads=self.engine.n_threads)
+        assert recipe.place is not None, "a rotated table is not made of rows of the data"
+        engine, (columns, _) = self.engine.in_memory(), recipe.place
+        return recipe.table_of_cells(engine.lay_out(columns, recipe.dtype), self.arrays.host_masses)
+
+    def typical_norm(self):
+        norms, masses, runs = self.blocks.make(Method("norms"), self.node), None, len(self.weights)
+        if self.masses is not None:
+            masses = self.blocks.make(partial(np.tile, reps=runs), self.arrays.masses)
+        return median(self.blocks, norms, self.n_cases * runs, masses)
 
 
 class OfColumns(NamedTuple):
@@ -55,7 +187,7 @@ class KnownCases(NamedTuple):
         return [padded[:, np.clip(end + 1, 0, most + 1)] for end in ends]
 
 
-class BlocksEngine(Engine):
+class BlocksEngine(InBlocks, Engine):
     """Passes over a Dask array (n, p) whose blocks hold all columns, float32 or float64."""
 
     searchable = False
@@ -73,6 +205,7 @@ class BlocksEngine(Engine):
         self.data, self.blocks, self.n_threads = data, data.blocks, n_threads
         self.n_missing, self.n_unobserved = data.n_missing, data.n_unobserved
         self.observed_features = data.observed
+        self.table_bytes = 0  # that a table takes which is kept
         self._take_cases(masses)
         # Threads within a task only where there are fewer blocks than threads.
         remote = self.blocks.scheduler.remote
@@ -80,13 +213,13 @@ class BlocksEngine(Engine):
         self.device, self.keeps_rows, self.space = device, data.keep_rows, data.room
         self.engine_type: Any = partial(tasks.engine_of, n_threads=self.threads_a_task)
         self.recipe_type: Any = tasks.TableRecipe
+        self.table_share, self.rough_share = TABLE_SHARE, ROUGH_SHARE
         if device is not None:
             self._use_device(device)
         self.node = self._engines(data.node, self.frame)
-        if device is not None and (self.keeps_rows or data.keep_rows):
-            room, stay = self.blocks.hold(self.has_room), Method("stay", forget=not data.keep_rows)
-            kept = self.blocks.make(stay, self.node, room, keep=True)
-            self.node = self.blocks.make(Method("for_a_pass"), kept)
+        if device is not None and self.keeps_rows:
+            stay = Method("stay", forget=not data.keep_rows)
+            self.node = self.blocks.make(stay, self.node, keep=True)
         self.forget_part()
         if data.brought is not None:
             cases, rows = data.brought
@@ -95,16 +228,22 @@ class BlocksEngine(Engine):
 
     def _use_device(self, device: str) -> None:
         """Make passes on a device; decide what is kept there, beside blocks that are in work."""
-        from rskc.engines.blocks.devices import BLOCKS_IN_WORK, BlockEngine, DeviceRecipe, free_on
+        from rskc.engines.blocks.devices import (
+            BLOCKS_IN_WORK,
+            DEVICE_THREADS,
+            BlockEngine,
+            DeviceRecipe,
+            free_on,
+        )
 
         self.engine_type, self.recipe_type = partial(BlockEngine, device=device), DeviceRecipe
         scheduler, size = self.blocks.scheduler, self.data.n_bytes * (1 + self.missing)
+        scheduler.most_threads = DEVICE_THREADS  # of this process
         in_work = scheduler.n_threads * size * self.data.lengths.max() / self.n_cases
         budget = scheduler.device_budget(partial(free_on, device)) - BLOCKS_IN_WORK * in_work
-        sizes = size * self.data.lengths / self.n_cases
-        self.has_room = (np.cumsum(sizes) <= budget / 2).tolist()
-        self.keeps_rows, stays = all(self.has_room), sizes[self.has_room].sum()
-        self.space = max(0, int(budget - (stays if self.keeps_rows or self.data.keep_rows else 0)))
+        self.keeps_rows = size <= budget / 2  # else columns with weight have all the room
+        self.space = max(0, int(budget - size * self.keeps_rows))
+        self.table_share = self.rough_share = DEVICE_SHARE
 
     def _take_cases(self, masses: np.ndarray | None) -> None:
         """Keep the case weights, in their blocks and here, and what is done with arrays."""
@@ -136,9 +275,7 @@ class BlocksEngine(Engine):
 
     def room(self) -> int:
         """Return the bytes of the budget that neither the data nor a table that is kept take."""
-        node, size = self._layouts.value or (None, 0)
-        taken = size if node is not None and node.keep else 0
-        return max(self.space - taken, 0)
+        return max(self.space - self.table_bytes, 0)
 
     # ---- Cases
 
@@ -213,10 +350,10 @@ class BlocksEngine(Engine):
         Passes compute in double precision all the same, so that sums and ties are those of any
         other blocks.
         """
-        columns, most = self._columns(weights), self.space * ROUGH_SHARE
+        columns, most = self._columns(weights), self.space * self.rough_share
         if self._fits(columns, self.float64) or self._size(columns, self.float32) > most:
             return self.table(weights)
-        cells, _ = self._layouts.get(("rough", columns.tobytes()), partial(self._rough, columns))
+        cells = self._layouts.get(("rough", columns.tobytes()), partial(self._rough, columns))
         recipe = self._recipe(weights, columns, self.float64)
         own = self.arrays.own
         return BlocksTable(self, self.blocks.make(recipe.table_of, cells, own), recipe)
@@ -228,9 +365,8 @@ class BlocksEngine(Engine):
         if cells.keep:
             sides = [make(recipe.sides_of, cells, keep=True)]
         node = make(recipe.table_of, cells, self.arrays.own, *sides)
-        moved = partial(tasks.changes_of_moved, recipe=recipe, columns=known.places)
         whole = cells.keep or self.masses is not None or (self.device and self.keeps_rows)
-        return BlocksTable(self, node, recipe, None if whole else (known.node, moved))
+        return BlocksTable(self, node, recipe, None if whole else (known.node, known.places))
 
     def _recipe(self, weights, columns, dtype):
         own, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
@@ -255,25 +391,20 @@ class BlocksEngine(Engine):
 
     def _fits(self, columns, dtype):
         """Whether cells are kept; those before are given up for them."""
-        return self._whole_size(columns, dtype) <= self.space * TABLE_SHARE
+        return self._whole_size(columns, dtype) <= self.space * self.table_share
 
-    def _cells(self, columns, dtype):
-        """Return the cells of tables, kept where there is room; the last are remembered."""
-        dtype = self._cell_type(dtype)
-        make = partial(self._lay_out, columns, dtype)
-        return self._layouts.get((dtype, columns.tobytes()), make)[0]
-
-    def _lay_out(self, columns, dtype):
-        """Return the node of cells, and how many bytes it takes."""
+    def lay_out(self, columns, dtype):
+        """Return the node of the cells of tables, kept where there is room."""
         keep = self._fits(columns, dtype)
-        return self._laid_out(columns, dtype, keep), self._whole_size(columns, dtype)
+        self.table_bytes = self._whole_size(columns, dtype) if keep else 0
+        return self._laid_out(columns, dtype, keep)
 
     def _rough(self, columns):
-        """Return the node of cells in single precision, in blocks only, and their bytes."""
+        """Return the node of cells in single precision, in blocks only."""
+        self.table_bytes = self._size(columns, self.float32)
         cells = self._laid_out(columns, self.float32, keep=False)
         first = same if self.device is not None else tasks.only_blocks
-        kept = self.blocks.make(first, cells, keep=True)
-        return kept, self._size(columns, self.float32)
+        return self.blocks.make(first, cells, keep=True)
 
     def _laid_out(self, columns, dtype, keep):
         known = self._of_columns(columns)
@@ -293,14 +424,6 @@ class BlocksEngine(Engine):
         return BlocksTable(self, node, recipe, coordinates=rows)
 
     # ---- Passes
-
-    def sums(self, groups, K):
-        made = partial(tasks.sums_of, K=K)
-        return self.sums_type(*self.blocks.ask(made, self.node, groups.node))
-
-    def shift(self, sums, before, after):
-        made = partial(tasks.changes_of, K=sums.counts.shape[1])
-        return self.changed(sums, self.blocks.ask(made, self.node, before.node, after.node))
 
     def distances(self, labels, centers, weights=None):
         weights = self.equal_weights() if weights is None else weights
@@ -342,8 +465,8 @@ class BlocksEngine(Engine):
 
     def select_largest(self, costs: Node, m: float) -> Selected:
         """Find the least of the m largest costs of each run."""
-        ranks = partial(_all_rows, m=m)
-        return select(self.blocks, costs, self.n_cases, ranks, self.arrays.masses)
+        every = self.n_cases, lambda counts: np.full(len(counts), m)
+        return select(self.blocks, costs, *every, self.arrays.masses)
 
     def cut(self, found: Selected, m: float) -> tuple[Node, dict[str, Any]]:
         """Return how many ties are cut off in each block, and by what values cases are."""
@@ -386,10 +509,6 @@ class BlocksEngine(Engine):
 
 def _distinct_rows(X: np.ndarray, most: int) -> set[bytes]:
     return distinct_rows(X.__getitem__, len(X), most)
-
-
-def _all_rows(counts: np.ndarray, m: float) -> np.ndarray:
-    return np.full(len(counts), m)
 
 
 def blocks_engine(

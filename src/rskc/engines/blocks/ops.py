@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from rskc.engines.blocks.order import median
-from rskc.engines.blocks.plans import Blocks, Method, Node, same
-from rskc.engines.contract.ops import ArrayOps, case_numbers, sums_to_keys
-from rskc.engines.empty import Candidates, candidates_needed, costliest, fill_from
-from rskc.engines.groups import (
+from rskc.engines.arrays import (
+    ArrayOps,
+    Candidates,
     PartlyTrimmed,
+    fill_from,
     joined,
+    joined_keys,
     labels_of,
     side_by_side,
-    slots_in_order,
-    with_labels,
+    wanted_candidates,
 )
+from rskc.engines.blocks.order import median
+from rskc.engines.blocks.plans import Blocks, Method, Node, same
 
 
 class CaseArray:
@@ -52,7 +53,7 @@ class CaseArray:
 
     def to_numpy(self) -> np.ndarray:
         """Return all of it in memory."""
-        return np.concatenate(self.blocks.gather(_plain, self.node), axis=-1)
+        return np.concatenate(self.blocks.gather(labels_of, self.node), axis=-1)
 
 
 def _call(name: str, ops: BlockOps, arguments: tuple) -> tuple:
@@ -130,7 +131,8 @@ class BlockOps(ArrayOps):
         """Return an array (runs, n) at some cases, in the order of their numbers."""
         parts = np.split(cases, np.searchsorted(cases, self.firsts[1:]))
         own = [part - first for part, first in zip(parts, self.firsts, strict=True)]
-        return np.concatenate(self.blocks.gather(_at, array.node, self.blocks.hold(own)), axis=1)
+        some = self.blocks.gather(partial(np.take, axis=1), array.node, self.blocks.hold(own))
+        return np.concatenate(some, axis=1)
 
     def from_numpy(self, array):
         parts = np.split(labels_of(array), self.firsts[1:], axis=-1)
@@ -154,35 +156,29 @@ class BlockOps(ArrayOps):
 
     def keys(self, groups, K, masks=None):
         nodes = [groups.node] if masks is None else [groups.node, masks.node]
-        found = self.blocks.gather(partial(_keys_of_block, K=K, n=self.n), self.places, *nodes)
-        sums, slots = zip(*found, strict=True)
-        total = [np.sum(column, axis=0) for column in zip(*sums, strict=True)]
-        keys = sums_to_keys(total[0], total[1] if len(total) > 1 else None)
-        return [
-            key + b"".join(np.round(part[run], 6).tobytes() for parts in slots for part in parts)
-            for run, key in enumerate(keys)
-        ]
+        made = Method("key_sums", K=K, n=self.n)
+        return joined_keys(self.blocks.gather(made, self.own, self.places, *nodes))
 
     def fill_empty(self, groups, counts, costs):
-        runs = np.flatnonzero((counts == 0).any(axis=1))
-        wanted = [(int(run), candidates_needed(counts[run])) for run in runs]
-        nodes = self.own, self.places, groups.node, costs.node
-        found = self.blocks.gather(partial(_candidates, wanted=wanted), *nodes)
+        wanted = wanted_candidates(counts)
+        found = self.blocks.gather(Method("candidates", wanted), self.own, groups.node, costs.node)
         changes: list[list] = [[] for _ in self.lengths]
         for (run, most), parts in zip(wanted, zip(*found, strict=True), strict=True):
             # The costliest of all blocks, whose cases come in order: the lower number in a tie.
             all_blocks = [np.concatenate(column) for column in zip(*parts, strict=True)]
+            all_blocks[0] += np.repeat(self.firsts, [len(own.numbers) for own in parts])
             order = np.argsort(-all_blocks[1], kind="stable")[:most]
             candidates = Candidates(*(column[order] for column in all_blocks))
             for case, k in fill_from(candidates, counts[run]):
                 block = int(np.searchsorted(self.firsts, case, side="right")) - 1
                 changes[block].append((run, case - int(self.firsts[block]), k))
-        node = self.blocks.make_soon(_changed, groups.node, self.blocks.hold(changes))
-        return CaseArray(self.blocks, node)
+        nodes = self.own, groups.node, self.blocks.hold(changes)
+        return CaseArray(self.blocks, self.blocks.make_soon(Method("with_changes"), *nodes))
 
     def first_members(self, groups, k, most):
-        members = partial(_first_members, k=k, most=most)
-        return np.concatenate(self.blocks.gather(members, self.places, groups.node))[:most]
+        found = self.blocks.gather(Method("first_members", k, most), self.own, groups.node)
+        parts = [part + first for part, first in zip(found, self.firsts, strict=True)]
+        return np.concatenate(parts)[:most]
 
     def middle(self, values):
         return median(self.blocks, values.node, self.n, self.masses)
@@ -196,56 +192,10 @@ class BlockOps(ArrayOps):
 # ---- What is done with a block
 
 
-def _plain(array):
-    return labels_of(array)
-
-
-def _at(array, cases):
-    return np.ascontiguousarray(array[:, cases])
-
-
 def _join(ops, *parts):
     return ops.join(parts)
 
 
-def _keys_of_block(first, groups, masks=None, *, K, n):
-    """Return sums of the random numbers of cases, by group and over masks.
-
-    And the cases that are trimmed in part.
-    """
-    labels, last = labels_of(groups), first + groups.shape[1]
-    numbers = case_numbers(first, last, n)
-    sums = [np.array([np.bincount(row + 1, numbers, K + 1) for row in labels])]
-    if masks is not None:
-        marks = labels_of(masks) * case_numbers(n - last, n - first, n)[::-1]
-        sums.append(marks.sum(axis=1))
-    slots = [slots_in_order(each, len(labels)) for each in (groups, masks)]
-    for pairs in slots:
-        pairs[:, :, 0] += np.where(pairs[:, :, 0] >= 0, first, 0)
-    return sums, slots
-
-
-def _candidates(ops, first, groups, costs, wanted):
-    """Return the cases that cost most in some runs, by their numbers among all cases.
-
-    Cases that are trimmed in part stay where they are.
-    """
-    cuts, labels = ops.cuts(groups), labels_of(groups)
-    labels = ops.put(labels, cuts.run, cuts.case, np.full(len(cuts.run), -1, np.int32))
-    found = [costliest(labels[run], costs[run], most, ops.masses) for run, most in wanted]
-    return [own._replace(numbers=first + own.numbers) for own in found]
-
-
-def _changed(groups, changes):
-    labels = labels_of(groups).copy()
-    for run, case, k in changes:
-        labels[run, case] = k
-    return with_labels(groups, labels)
-
-
-def _first_members(first, groups, k, most):
-    return first + ArrayOps().first_members(groups, k, most)
-
-
 def _deviations(costs, middle):
-    return np.abs(costs - middle)
+    deviations = costs - middle
+    return np.abs(deviations, out=deviations)

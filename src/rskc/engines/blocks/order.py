@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rskc.engines.blocks.plans import Blocks, Node
-from rskc.engines.tolerances import MASS_SLACK
+from rskc.engines.sums import MASS_SLACK
 
 # Values in the first sample, and those that may come back from inside a bracket, of all blocks.
 # More where nothing travels: of ten million values the first bracket holds 240,000.
@@ -238,16 +238,17 @@ def look_inside(
 def _in_bracket(
     values: np.ndarray, masses: np.ndarray | None, low: float, high: float, most: int
 ) -> InBracket:
-    within = (values >= low) & (values <= high)
-    parts = values > high, within, values == low, values == high
+    above, within = values > high, values >= low
+    within &= ~above
     inside = values[within]
+    ends = inside == low, inside == high
     if masses is None:
-        above, number, at_low, at_high = (int(np.count_nonzero(part)) for part in parts)
-        found = InBracket(above, number, at_low, at_high, inside, True)
+        numbers = (int(np.count_nonzero(part)) for part in (above, within, *ends))
+        found = InBracket(*numbers, inside, True)
     else:
-        mass_above, mass, mass_low, mass_high = (float(masses[part].sum()) for part in parts)
         own = masses[within]
-        found = InBracket(mass_above, mass, mass_low, mass_high, inside, True, own)
+        sums = (float(part.sum()) for part in (masses[above], own, *(own[end] for end in ends)))
+        found = InBracket(*sums, inside, True, own)
     if len(inside) <= most:
         return found
     # The middle of each of equal parts.
@@ -256,5 +257,6 @@ def _in_bracket(
 
 
 def _finite_twice(values: np.ndarray) -> np.ndarray:
-    values = np.where(np.isfinite(values), values, -np.inf).ravel()
+    finite = np.isfinite(values)
+    values = (values if finite.all() else np.where(finite, values, -np.inf)).ravel()
     return np.broadcast_to(values, (2, len(values)))

@@ -23,14 +23,9 @@ from uuid import uuid4
 import numpy as np
 from dask.optimization import cull
 
-from rskc.engines.blocks.schedulers import (
-    ClusterScheduler,
-    arguments_of,
-    make_task,
-    scheduler_for,
-)
-from rskc.engines.contract.results import Assignment
-from rskc.engines.groups import PartlyTrimmed
+from rskc.engines.arrays import PartlyTrimmed
+from rskc.engines.blocks.schedulers import ClusterScheduler, arguments_of, make_task, scheduler_for
+from rskc.engines.contract import Assignment
 from rskc.engines.threads import one_blas_thread
 
 # Results of this many blocks are added at a time, in this order whatever the scheduler: sums round

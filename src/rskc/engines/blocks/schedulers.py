@@ -65,6 +65,7 @@ class LocalScheduler:
     """Threads (or whatever else is configured) of this process."""
 
     remote = False
+    most_threads = CPU_COUNT
 
     def __init__(self, get: Callable):
         self.get = get
@@ -96,7 +97,7 @@ class LocalScheduler:
     @property
     def n_threads(self) -> int:
         """How many blocks are in work at a time."""
-        return dask.config.get("num_workers", None) or CPU_COUNT
+        return min(dask.config.get("num_workers", None) or CPU_COUNT, self.most_threads)
 
     def budget(self) -> int:
         """Return the bytes that the engine may use."""
@@ -154,6 +155,7 @@ class ClusterScheduler:
     """
 
     remote = True
+    most_threads = CPU_COUNT  # of each worker; they say themselves how many they have
 
     def __init__(self, client: Any):
         self.client = client

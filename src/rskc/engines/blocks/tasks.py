@@ -6,12 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines.contract.ops import ArrayOps
-from rskc.engines.contract.results import Listed
+from rskc.engines.arrays import ArrayOps, PartlyTrimmed, labels_of
+from rskc.engines.contract import Listed
 from rskc.engines.frame import Place
-from rskc.engines.groups import PartlyTrimmed, labels_of
-from rskc.engines.memory.engine import MemoryEngine
-from rskc.engines.memory.tables import MemoryTable
+from rskc.engines.memory import MemoryEngine, MemoryTable
 from rskc.engines.passes import PASSES
 from rskc.engines.sums import Sums
 from rskc.exceptions import not_numpy
@@ -172,7 +170,7 @@ def taken_out(found: Examined, groups: np.ndarray, far: np.ndarray, K: int) -> t
 
 def little_seen(engine: Any, first: int, weights: np.ndarray, share: float, most: int) -> Listed:
     """Return how many cases have little observed weight, and the numbers of some."""
-    count, cases = engine.little_seen(weights, share)
+    count, cases = engine.little_seen(weights=weights, share=share)
     return Listed(count, first + cases[:most])
 
 

@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device, is_torch_array
 
-from rskc.engines.contract.engine import Engine
-from rskc.engines.contract.results import Farthest
+from rskc.engines.arrays import labels_of
+from rskc.engines.contract import Engine, Farthest
 from rskc.engines.device import passes_array
 from rskc.engines.device.ops import UNKNOWN_WORK_BYTES, DeviceOps, fetch, free_bytes, to_host
 from rskc.engines.device.tables import DeviceTable
 from rskc.engines.frame import Frame, observed_frame, sample_steps
-from rskc.engines.groups import labels_of
 from rskc.engines.sums import Sums, missing_factors
 
 # Centers among which one look finds the nearest.

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device, is_cupy_array, is_torch_array, to_device
 
-from rskc.engines.contract.ops import ArrayOps, case_numbers
+from rskc.engines.arrays import ArrayOps, Candidates, PartlyTrimmed, case_numbers, labels_of
 from rskc.engines.device import passes_array
-from rskc.engines.empty import Candidates
-from rskc.engines.groups import PartlyTrimmed, labels_of
 
 
 def to_host(array: Any) -> np.ndarray:
@@ -35,8 +33,7 @@ def free_bytes(place: Any) -> int | None:
     if getattr(place, "type", "") == "cuda":
         import torch
 
-        stats = torch.cuda.memory_stats(place)  # a quarter of a millisecond: asked once
-        unused = stats["reserved_bytes.all.current"] - stats["allocated_bytes.all.current"]
+        unused = torch.cuda.memory_reserved(place) - torch.cuda.memory_allocated(place)
         return torch.cuda.mem_get_info(place)[0] + unused
     return place.mem_info[0] if hasattr(place, "mem_info") else None
 
@@ -113,7 +110,7 @@ class DeviceOps(ArrayOps):
         parts = [xp.sum(xp.where(labels == k, values, zeros), axis=1) for k in range(-1, K)]
         return to_host(xp.stack(parts, axis=1))
 
-    def _numbers_of(self, n):
+    def _numbers_of(self, first, last, n):
         if self._numbers is None or self._numbers.shape[0] != n:
             self._numbers = self.asarray(case_numbers(0, n, n))
         return self._numbers

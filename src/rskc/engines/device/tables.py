@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from rskc.engines.contract.results import Assignment, Grouping, Moved, Regrouping
-from rskc.engines.contract.tables import Table
+from rskc.engines.arrays import labels_of, with_labels
+from rskc.engines.contract import Assignment, Grouping, Moved, Regrouping, Table
 from rskc.engines.device import passes_array
 from rskc.engines.device.ops import DeviceOps, fetch, to_host
 from rskc.engines.frame import Place
-from rskc.engines.groups import labels_of, with_labels
-from rskc.engines.memory.tables import MemoryTable, to_blocks
+from rskc.engines.memory import MemoryTable, to_blocks
 from rskc.engines.passes import PASSES
 from rskc.engines.passes_numpy import scale_centers
 from rskc.engines.sums import scaled_up

@@ -1,7 +1,7 @@
-"""Cells of SciPy's sparse matrices in memory. Zeros are values; nothing is missing.
+"""The engine for SciPy's sparse matrices in memory. Zeros are values; nothing is missing.
 
-In the frame a cell is (x - location) * factor, which is not 0 where x is. So the location is
-subtracted algebraically: with e = center + location * factor,
+Tables are dense while they are small. In the frame a cell is (x - location) * factor, which is not
+0 where x is. So the location is subtracted algebraically: with e = center + location * factor,
 
     sum_j w_j (x_j factor - e_j)^2 = sum_j w_j (x_j factor)^2 - 2 factor x (w e) + sum_j w_j e_j^2,
 
@@ -22,11 +22,18 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from rskc.engines.contract.ops import ArrayOps
+from rskc.engines.arrays import ArrayOps, labels_of, parts_differ
+from rskc.engines.contract import Assignment, Engine, Table
 from rskc.engines.frame import Frame, sample_steps
-from rskc.engines.groups import labels_of, parts_differ
+from rskc.engines.memory import MemoryEngine, MemoryTable
+from rskc.engines.passes import PASSES
+from rskc.engines.passes_numpy import Run
 from rskc.engines.sums import Sums
 
+# Tables up to this size are dense, and larger ones up to this share of the matrix.
+DENSE_BYTES, DENSE_SHARE = 2**25, 0.5
+# Scalar products of cases are sums over stored cells if fewer than this share is filled.
+THIN = 0.1
 # Multiplications below which threads of Python are not worth their start.
 POOL_WORK = 10_000_000
 # A matrix is made dense if that takes no more than this many times its memory.
@@ -171,26 +178,14 @@ class SparseCells:
 
     def shift(self, sums: Sums, before: Any, after: Any, ops: ArrayOps) -> np.ndarray:
         """Bring sums from one grouping to another; return how many cases changed in each run."""
-        moved = self._shift(sums, labels_of(before), labels_of(after), ops.masses)
-        if ops.masses is None:
-            return moved
-        # Put back what was trimmed of cases before, and take out what is so after.
-        for groups, sign in ((before, 1), (after, -1)):
-            run, case, group, gone = ops.cuts(groups)
-            if len(run):
-                gone = sign * gone
-                np.add.at(sums.totals, (run, group), gone[:, None] * self.rows(case))
-                np.add.at(sums.counts, (run, group), gone)
-        return moved + parts_differ(before, after)
-
-    def _shift(self, sums, before, after, masses):
         runs, K, _ = sums.totals.shape
         moved, counts = np.zeros(runs, np.int64), np.zeros(runs * K)
         for rows in self.chunks(16 * runs):
-            run, case = np.nonzero(before[:, rows] != after[:, rows])
+            old, new = labels_of(before)[:, rows], labels_of(after)[:, rows]
+            run, case = np.nonzero(old != new)
             moved += np.bincount(run, minlength=runs)
-            groups = np.concatenate([before[:, rows][run, case], after[:, rows][run, case]])
-            case_masses = np.ones(len(run)) if masses is None else masses[rows][case]
+            groups = np.concatenate([old[run, case], new[run, case]])
+            case_masses = ops.masses_at(case + rows.start)
             signs, member = np.concatenate([-case_masses, case_masses]), groups >= 0
             if not member.any():
                 continue
@@ -204,7 +199,13 @@ class SparseCells:
         sums.counts += counts
         if self.offset.any():
             sums.totals -= counts[:, :, None] * self.offset
-        return moved
+        # Put back what was trimmed of cases before, and take out what is so after.
+        for some, sign in ((before, 1), (after, -1)):
+            run, case, group, gone = ops.cuts(some)
+            if len(run):
+                np.add.at(sums.totals, (run, group), sign * gone[:, None] * self.rows(case))
+                np.add.at(sums.counts, (run, group), sign * gone)
+        return moved + parts_differ(before, after)
 
     def distances(self, labels, centers, weights):
         """Return weighted squared distances (runs, n) of cases to the centers of their labels."""
@@ -280,3 +281,236 @@ def _less(X: csr_array, origin: np.ndarray) -> csr_array:
         moved = csr_array((moved.data, far[moved.indices], moved.indptr), shape=rows.shape)
         parts.append(_with_data(rows, rows.data * near[rows.indices]) + moved)
     return vstack(parts, format="csr")
+
+
+# ---- Tables and the engine
+
+
+class SparseTable(MemoryTable):
+    """Columns that carry weight, too many to be made dense."""
+
+    def __init__(self, cells: SparseCells, dtype, weights, n_threads, passes, place, masses):
+        Table.__init__(self, cells.Z.shape[0], weights, place)
+        self._use(ArrayOps(masses))
+        self.stored, self.dtype, self.n_threads, self.passes = cells, dtype, n_threads, passes
+
+    def assign(self, centers):
+        runs, K, q = centers.shape
+        shifted = centers + self.stored.offset
+        weighted = self.weights[:, None, :] * shifted
+        constants = np.einsum("rkj,rkj->kr", weighted, shifted).astype(self.dtype)
+        # Cluster by cluster: then the least of each run is found for all runs at once.
+        factors = (weighted * (-2 * self.stored.factor)).transpose(2, 1, 0).reshape(q, -1)
+        factors = factors.astype(self.dtype, order="C")
+        labels = np.empty((runs, self.n_cases), np.int32)
+        costs, norms = np.empty(labels.shape, self.dtype), self.norms()
+
+        def nearest(rows: slice, Z: csr_array) -> None:
+            products = (Z @ factors).reshape(-1, K, runs)
+            found, least = _least(products + constants)
+            labels[:, rows] = found.T
+            costs[:, rows] = np.maximum(least.T + norms[:, rows], 0)
+
+        self.stored.each_chunk(nearest, factors.shape[1], self.dtype)
+        return Assignment(labels, costs)
+
+    def change(self, sums, before, after):
+        return self.stored.shift(sums, before, after, self.arrays)
+
+    descend = Table.descend
+
+    def _move(self, max_rounds, labels, totals, counts, moves):
+        masses = np.ones(self.n_cases) if self.masses is None else self.masses
+        for r, norms in enumerate(np.broadcast_to(self.norms(), labels.shape)):
+            weights = self.weights[r % len(self.weights)]
+            run = SparseRun(self.stored, norms, weights, masses, labels[r], totals[r], counts[r])
+            moves[r] = run.all_rounds(max_rounds)
+
+    def cases(self, index):
+        return self.stored.rows(index.ravel()).astype(self.dtype).reshape(*index.shape, -1)
+
+    def _row_sums(self, weights, dtype=None):
+        return self.stored.norms(weights).astype(self.dtype)
+
+
+def _least(products: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number and the value of the least of (cases, K, runs), the first in a tie."""
+    least = products[:, 0].copy()
+    nearest = np.zeros(least.shape, np.int32)
+    for k in range(1, products.shape[1]):
+        less = products[:, k] < least
+        np.copyto(least, products[:, k], where=less)
+        nearest[less] = k
+    return nearest, least
+
+
+class SparseEngine(MemoryEngine):
+    """Passes over a CSR matrix of float32 or float64, without missing cells."""
+
+    def __init__(
+        self,
+        X,
+        *,
+        masses=None,
+        frame=None,
+        n_threads=1,
+        passes=PASSES,
+        dense_bytes=None,
+        origin=None,
+    ):
+        X = in_order(X)
+        Engine.__init__(self, X.shape, X.dtype, frame or sparse_frame(X), missing=False)
+        self._use(ArrayOps(masses))
+        self.X, self.n_threads, self.passes = X, n_threads, passes
+        # A second copy of a dense table, row by row, is not to take what the matrix saves.
+        self.n_bytes = 0
+        if origin is None:
+            origin = origin_of(X, self.frame.location)
+        self.stored = SparseCells.of(X, self.frame, origin, n_threads)
+        self.dense_bytes = dense_bytes  # up to which tables are dense
+        if dense_bytes is None:
+            self.dense_bytes = max(DENSE_BYTES, int(DENSE_SHARE * bytes_of(X)))
+        # A part does as the whole does: some rows show less of how far columns are from 0.
+        self._options = {"frame": self.frame, "n_threads": n_threads, "passes": passes}
+        self._options |= {"dense_bytes": self.dense_bytes, "origin": origin}
+
+    def stand_for_more(self, share):
+        super().stand_for_more(share)
+        share_of_matrix = int(DENSE_SHARE * bytes_of(self.X))
+        self.dense_bytes = max(int(DENSE_BYTES * share), share_of_matrix)
+
+    def rows(self, cases):
+        return self.X[cases].toarray()
+
+    def distinct(self, most):
+        known: set[bytes] = set()
+        step = max(1, CHUNK_BYTES // (self.n_features * self.dtype.itemsize))
+        for first in range(0, self.n_cases, step):
+            known |= {row.tobytes() for row in self.rows(slice(first, first + step)) + 0.0}
+            if len(known) >= most:
+                return most
+        return len(known)
+
+    def largest_cell(self):
+        return largest(self.X)
+
+    def change(self, sums, before, after):
+        return self.stored.shift(sums, before, after, self.arrays)
+
+    def distances(self, labels, centers, weights=None):
+        weights = self.equal_weights() if weights is None else weights
+        return self.stored.distances(labels, centers, weights)
+
+    # ---- Tables
+
+    def _fits(self, n_columns, dtype):
+        """Whether a dense table is small enough."""
+        return self.n_cases * n_columns * dtype.itemsize <= self.dense_bytes
+
+    def _can_rotate(self, weights):
+        return super()._can_rotate(weights) and self._fits(self.n_cases, self.float64)
+
+    def _cells(self, columns, dtype):
+        if self._fits(len(columns), dtype):
+            return super()._cells(columns, dtype)
+        return self.stored.columns(columns).cut_off(self.frame.limits[columns])
+
+    def _table_of(self, cells, weights, place, dtype):
+        if not isinstance(cells, SparseCells):
+            return super()._table_of(cells, weights, place, dtype)
+        return SparseTable(cells, dtype, weights, self.n_threads, self.passes, place, self.masses)
+
+    def _laid_out(self, columns, dtype, block):
+        q, every = len(columns), np.arange(len(columns))
+        X = self.X if q == self.n_features else self.X[:, columns]
+        location, factor, limits = self.frame
+        frame = location[columns], factor, limits[columns]
+        out = np.empty(self.n_cases * q, dtype)
+        step = -(-CHUNK_BYTES // (8 * q * block)) * block  # whole blocks
+        for first in range(0, self.n_cases, step):
+            rows = X[first : first + step].toarray()
+            part = out[first * q : (first + len(rows)) * q]
+            self.passes.table(rows, every, *frame, block, self._threads(4 * q), part)
+        return out
+
+    def _gram(self, weights):
+        active = np.flatnonzero(weights[0])
+        if self._fits(len(active), self.float64):
+            return super()._gram(weights)
+        if self.X.nnz <= THIN * self.n_cases * self.n_features:
+            return self.stored.columns(active).gram(weights[0, active])
+        gram = np.zeros((self.n_cases, self.n_cases))
+        step = max(1, self.dense_bytes // (32 * self.n_cases))
+        for first in range(0, len(active), step):
+            some = active[first : first + step]
+            rows = self.weighted_rows(some, weights[0, some])
+            gram += rows @ rows.T
+        return gram
+
+
+class SparseRun(Run):
+    """One partition under single moves; changes its groups, totals and counts in place."""
+
+    def __init__(self, cells, norms, weights, masses, groups, totals, counts):
+        self.cells, self.norms, self.weights, self.slack = cells, norms, weights, 1e-12
+        self.mass = masses
+        self.groups, self.totals, self.counts = groups, totals, counts
+        self.scale = np.ones(len(groups))
+        self.factors, self.constants = np.empty(totals.shape), np.empty(len(counts))
+        for k in range(len(counts)):
+            self._update(k)
+
+    def _update(self, k):
+        """Bring what products with the center of cluster k need up to date."""
+        shifted = self.center_of(k) + self.cells.offset
+        weighted = self.weights * shifted
+        self.factors[k] = (2 * self.cells.factor) * weighted
+        self.constants[k] = weighted @ shifted
+
+    def _to_all(self, cases):
+        """Return the distances (cases, K) to all centers."""
+        products = self.cells.Z[cases] @ self.factors.T
+        return np.maximum(self.norms[cases, None] - products + self.constants, 0)
+
+    def _case(self, i):
+        """Return the stored cells of a case, and their columns."""
+        Z = self.cells.Z
+        some = slice(Z.indptr[i], Z.indptr[i + 1])
+        return Z.data[some].astype(np.float64), Z.indices[some]
+
+    def _row(self, i):
+        cells, columns = self._case(i)
+        distances = self.norms[i] - self.factors[:, columns] @ cells + self.constants
+        return np.maximum(distances, 0)
+
+    def movable(self):
+        kept = np.flatnonzero(self.groups >= 0)
+        kept = kept[~self.alone(kept)]
+        groups, mass, n = self.groups[kept], self.mass[kept], self.counts
+        rows = np.arange(len(kept))
+        distances = self._to_all(kept) * mass[:, None]
+        gain = distances[rows, groups] * n[groups] / (n[groups] - mass)
+        loss = np.where(n > 0, distances * n / (n + mass[:, None]), 0)
+        loss[rows, groups] = np.inf
+        return kept[loss.min(axis=1) < gain + self.slack * mass * self.norms[kept]]
+
+    def changes(self, cases, clusters, step):
+        if np.ndim(cases) == 0:
+            distances = self._row(cases)[clusters]
+        else:
+            distances = self._to_all(cases)[np.arange(len(cases)), clusters]
+        mass, n = self.mass[cases], self.counts[clusters]
+        return mass * distances * n / (n + step * mass)
+
+    def entering(self, i):
+        changes = self._row(i) * self.mass[i] * self.counts / (self.counts + self.mass[i])
+        return np.where(self.counts > 0, changes, 0)
+
+    def transfer(self, i, k, sign):
+        cells, columns = self._case(i)
+        change = sign * self.mass[i]
+        self.counts[k] += change
+        self.totals[k, columns] += (change * self.cells.factor) * cells
+        self.totals[k] -= change * self.cells.offset
+        if self.counts[k] > 0:
+            self._update(k)

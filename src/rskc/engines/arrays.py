@@ -2,32 +2,208 @@
 
 :class:`ArrayOps` has bodies for any array of the array API, and where that is not enough those for
 NumPy's: arrays in blocks or on a device are what differs.
+
+Cases may have masses: case weights in units of which a case has about 1, so that whole masses are
+copies. By mass, trimming ends within a case, of which a part is kept. Groups and masks with such
+cases are :class:`PartlyTrimmed`; all others are the plain arrays of the engine. A case that two
+rules trim in part keeps the lesser of two parts, as copies would, of which the first go first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines.empty import Candidates, candidates_needed, costliest, fill_from
-from rskc.engines.groups import (
-    NO_CUTS,
-    Cuts,
-    PartlyTrimmed,
-    joined,
-    joined_runs,
-    labels_of,
-    parts_differ,
-    slots_in_order,
-    with_labels,
-)
 from rskc.engines.passes import PASSES
+from rskc.engines.sums import NO_MASS, SAME_PART
 
 # Bits of the random number of a case: fewer where sums over very many cases would be inexact.
 KEY_BITS, EXACT_BITS = 30, 52
+
+
+# ---- Groups in which a case is trimmed in part
+
+
+class PartlyTrimmed:
+    """Groups or a mask (runs, n) or (n,) with some cases that are trimmed in part.
+
+    ``array`` has the label of such a case, or False. ``cut`` (runs, slots) are their numbers, -1
+    for none, and ``left`` what is kept of their masses; both are NumPy's. It is indexed by runs and
+    compared as the array is.
+    """
+
+    __array_ufunc__ = None  # plain masks leave | and & to this class
+
+    def __init__(self, array: Any, cut: np.ndarray, left: np.ndarray):
+        self.array, self.cut, self.left = array, cut, left
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return that of the array."""
+        return self.array.shape
+
+    def __len__(self) -> int:
+        return self.array.shape[0]
+
+    def __getitem__(self, key: Any) -> PartlyTrimmed:
+        runs = key[0] if isinstance(key, tuple) else key
+        runs = runs if isinstance(runs, slice | np.ndarray) else slice(None)  # else the only one
+        return PartlyTrimmed(self.array[key], self.cut[runs], self.left[runs])
+
+    def __lt__(self, number: float) -> PartlyTrimmed:
+        return PartlyTrimmed(self.array < number, self.cut, self.left)
+
+    def __mul__(self, number: float) -> Any:
+        return self.array * number
+
+    def __or__(self, other: Any) -> PartlyTrimmed:
+        return PartlyTrimmed(self.array | labels_of(other), *joined(self, other))
+
+    def __and__(self, other: Any) -> PartlyTrimmed:
+        if isinstance(other, PartlyTrimmed):  # what one trims in part is hardly so by both
+            return PartlyTrimmed(self.array & other.array, *_no_slots(len(self.cut)))
+        return PartlyTrimmed(self.array & other, self.cut, self.left)
+
+    __ror__, __rand__ = __or__, __and__
+
+    def __invert__(self) -> PartlyTrimmed:
+        return PartlyTrimmed(~self.array, *_no_slots(len(self.cut)))
+
+
+def labels_of(groups: Any) -> Any:
+    """Return groups or a mask without what is known of cases that are trimmed in part."""
+    return groups.array if isinstance(groups, PartlyTrimmed) else groups
+
+
+def with_labels(groups: Any, labels: Any) -> Any:
+    """Return other labels, with the same cases trimmed in part."""
+    if isinstance(groups, PartlyTrimmed):
+        return PartlyTrimmed(labels, groups.cut, groups.left)
+    return labels
+
+
+def slots_of(groups: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return cut and left (runs, slots) as the passes take them; None where there are none."""
+    if not isinstance(groups, PartlyTrimmed):
+        return None
+    return np.ascontiguousarray(groups.cut), np.ascontiguousarray(groups.left)
+
+
+def _no_slots(runs: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.empty((runs, 0), np.int64), np.empty((runs, 0))
+
+
+def joined(one: Any, other: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of the cases that either has trimmed in part, and what both keep."""
+    if not isinstance(other, PartlyTrimmed):
+        return (one.cut, one.left) if isinstance(one, PartlyTrimmed) else _no_slots(1)
+    if not isinstance(one, PartlyTrimmed):
+        return other.cut, other.left
+    if one.cut.shape[1] == 0 and len(one.cut) <= len(other.cut):
+        return other.cut, other.left
+    same = (one.cut[:, :, None] == other.cut[:, None, :]) & (one.cut[:, :, None] >= 0)
+    least = np.where(same, other.left[:, None, :], np.inf).min(axis=2, initial=np.inf)
+    others = np.where(same.any(axis=1), -1, other.cut)
+    used = (others >= 0).any(axis=0)
+    cuts = np.broadcast_to(one.cut, (len(others), one.cut.shape[1])), others[:, used]
+    lefts = np.minimum(one.left, least), np.broadcast_to(other.left, others.shape)[:, used]
+    runs = max(len(part) for part in (*cuts, *lefts))
+    return side_by_side(cuts, runs), side_by_side(lefts, runs)
+
+
+def side_by_side(parts: Sequence[np.ndarray], runs: int) -> np.ndarray:
+    """Join the slots of parts, each of which has one row or one for each run."""
+    return np.hstack([np.broadcast_to(part, (runs, part.shape[1])) for part in parts])
+
+
+def joined_runs(parts: Sequence[Any], array: Any) -> Any:
+    """Return an array with the runs of all parts, and what of these is trimmed in part."""
+    if not any(isinstance(part, PartlyTrimmed) for part in parts):
+        return array
+    slots = [joined(part, None) for part in parts]
+    width = max(cut.shape[1] for cut, _ in slots)
+    shape = array.shape[0], width
+    cut, left = np.full(shape, -1), np.zeros(shape)
+    first = 0
+    for part, (own_cut, own_left) in zip(parts, slots, strict=True):
+        place = slice(first, first := first + part.shape[0]), slice(own_cut.shape[1])
+        cut[place], left[place] = own_cut, own_left
+    return PartlyTrimmed(array, cut, left)
+
+
+class Cuts(NamedTuple):
+    """The cases of groups that are trimmed in part: an entry for each run and case."""
+
+    run: np.ndarray
+    case: np.ndarray
+    group: np.ndarray
+    gone: np.ndarray  # what is trimmed of the mass
+
+
+NO_CASES = np.empty(0, np.int64)
+NO_CUTS = Cuts(NO_CASES, NO_CASES, NO_CASES, np.empty(0))
+
+
+def parts_differ(groups: Any, others: Any) -> Any:
+    """Return whether runs differ in the cases that are trimmed in part: (runs,), or 0 for none."""
+    one, other = (joined(array, None) for array in (groups, others))
+    if one[0].shape != other[0].shape:
+        used = [(cut >= 0).sum(axis=1) for cut, _ in (one, other)]
+        return (used[0] != used[1]).astype(np.int64)
+    moved = (one[0] != other[0]) | ((one[0] >= 0) & (np.abs(one[1] - other[1]) > SAME_PART))
+    return moved.any(axis=1).astype(np.int64)
+
+
+def slots_in_order(array: Any, runs: int) -> np.ndarray:
+    """Return numbers and parts (runs, slots, 2), those in use first."""
+    if not isinstance(array, PartlyTrimmed):
+        return np.empty((runs, 0, 2))
+    pairs = np.empty((*array.cut.shape, 2))
+    pairs[:, :, 0], pairs[:, :, 1] = array.cut, np.where(array.cut < 0, 0.0, array.left)
+    pairs = pairs[:, (array.cut >= 0).any(axis=0)]
+    order = np.argsort(-pairs[:, :, 0], axis=1, kind="stable")
+    return np.take_along_axis(pairs, order[:, :, None], axis=1)
+
+
+# ---- Empty clusters: which cases they get
+
+
+class Candidates(NamedTuple):
+    """The cases of a run that cost most, the most expensive first."""
+
+    numbers: np.ndarray
+    costs: np.ndarray
+    groups: np.ndarray
+    masses: np.ndarray
+
+
+def wanted_candidates(counts: np.ndarray) -> list[tuple[int, int]]:
+    """Return the runs with empty clusters, and how many cases of each may have to move.
+
+    That is one for each empty cluster, and those that are alone.
+    """
+    empty = np.count_nonzero(counts == 0, axis=1)
+    return [(int(run), counts.shape[1] + int(empty[run])) for run in np.flatnonzero(empty)]
+
+
+def fill_from(found: Candidates, counts: np.ndarray) -> list[tuple[int, int]]:
+    """Return (case, group) pairs: each empty group gets a case that is not alone in its group."""
+    counts, pairs, free = counts.copy(), [], list(zip(*found, strict=True))
+    for k in np.flatnonzero(counts == 0):
+        for place, (case, cost, group, mass) in enumerate(free):
+            if cost > 0 and counts[group] - mass > NO_MASS:
+                counts[group] -= mass
+                counts[k] = mass
+                pairs.append((int(case), int(k)))
+                del free[place]
+                break
+    return pairs
+
+
+# ---- Arrays of an engine
 
 
 class ArrayOps:
@@ -83,12 +259,15 @@ class ArrayOps:
         PASSES.group_sums(np.ascontiguousarray(labels), values, out)
         return out
 
-    def _numbers_of(self, n: int) -> Any:
-        """Return the random numbers (n,) of the cases."""
-        return _all_case_numbers(n)
+    def _numbers_of(self, first: int, last: int, n: int) -> Any:
+        """Return the random numbers of some of n cases."""
+        return case_numbers(first, last, n)
 
     def _costliest(self, labels: Any, costs: Any, run: int, most: int) -> Candidates:
-        return costliest(labels[run], costs[run], most, self.masses)
+        """Return the kept cases (of n) that cost most, the lower number first where they tie."""
+        paid = np.where(labels[run] < 0, 0, costs[run])
+        numbers = np.argsort(-paid, kind="stable")[:most]
+        return Candidates(numbers, paid[numbers], labels[run, numbers], self.masses_at(numbers))
 
     def _drawn(self, chances: Any, uniforms: np.ndarray) -> np.ndarray:
         """Draw in proportion to chances (runs, n); where all are 0, any case."""
@@ -101,6 +280,11 @@ class ArrayOps:
 
     def _median(self, values: Any) -> float:
         return float(np.median(values))
+
+    def _middle(self, values: Any, masses: Any) -> float:
+        if masses is None:
+            return self._median(values)
+        return weighted_median(values, masses, self.xp)
 
     def cube_roots(self, costs: Any, groups: Any, factors: np.ndarray) -> Any:
         """Return the cube roots of costs (n,), those of each group times its factor (K,) first."""
@@ -127,7 +311,7 @@ class ArrayOps:
     def without(self, groups: Any, out: Any) -> Any:
         """Return the groups with -1 for the cases of a mask (n,) or (runs, n)."""
         labels = labels_of(groups)
-        array = self.xp.where(labels_of(out), -self.xp.ones_like(labels), labels)
+        array = self.xp.where(labels_of(out), self.xp.full_like(labels[..., :1], -1), labels)
         if not (isinstance(groups, PartlyTrimmed) or isinstance(out, PartlyTrimmed)):
             return array
         cut, left = joined(groups, out)
@@ -192,32 +376,45 @@ class ArrayOps:
 
     def keys(self, groups: Any, K: int, masks: Any = None) -> list[bytes]:
         """Return a key for each run, whatever the numbers of its groups; for its mask too."""
-        xp, numbers, marks = self.xp, self._numbers_of(groups.shape[1]), None
-        sums = self._of_groups(labels_of(groups), K, numbers)
+        return joined_keys([self.key_sums(0, groups, masks, K=K, n=groups.shape[1])])
+
+    def key_sums(self, first: int, groups: Any, masks: Any = None, *, K: int, n: int) -> tuple:
+        """Return sums of the random numbers of cases from the first, by group and over masks.
+
+        And the cases that are trimmed in part.
+        """
+        xp, last = self.xp, first + groups.shape[1]
+        sums = [self._of_groups(labels_of(groups), K, self._numbers_of(first, last, n))]
         if masks is not None:
-            marked = xp.where(labels_of(masks), xp.flip(numbers), xp.zeros_like(numbers))
-            marks = self.to_numpy(xp.sum(marked, axis=1))
-        keys = sums_to_keys(sums, marks)
-        if self.masses is None:
-            return keys
-        parts = np.hstack([slots_in_order(each, len(keys)) for each in (groups, masks)])
-        return [key + part.tobytes() for key, part in zip(keys, parts.round(6), strict=True)]
+            numbers = xp.flip(self._numbers_of(n - last, n - first, n))
+            marked = xp.where(labels_of(masks), numbers, xp.zeros_like(numbers))
+            sums.append(self.to_numpy(xp.sum(marked, axis=1)))
+        slots = [slots_in_order(each, len(sums[0])) for each in (groups, masks)]
+        for pairs in slots:
+            pairs[:, :, 0] += np.where(pairs[:, :, 0] >= 0, first, 0)
+        return sums, slots
 
     def fill_empty(self, groups: Any, counts: np.ndarray, costs: Any) -> Any:
         """Give each empty group the case that costs most where it is, if it costs anything.
 
         Cases that are trimmed in part stay where they are.
         """
-        cuts = self.cuts(groups)
-        trimmed = np.full(len(cuts.run), -1, np.int32)
-        labels = self.put(labels_of(groups), cuts.run, cuts.case, trimmed)
-        for run in np.flatnonzero((counts == 0).any(axis=1)):
-            found = self._costliest(labels, costs, int(run), candidates_needed(counts[run]))
-            for case, k in fill_from(found, counts[run]):
-                labels[int(run), case] = k
+        wanted, changes = wanted_candidates(counts), []
+        for (run, _), found in zip(wanted, self.candidates(groups, costs, wanted), strict=True):
+            changes += [(run, case, k) for case, k in fill_from(found, counts[run])]
+        return self.with_changes(groups, changes)
+
+    def candidates(self, groups: Any, costs: Any, wanted: list) -> list[Candidates]:
+        """Return the cases that cost most in some runs, as many of each as wanted."""
+        labels, cuts = labels_of(groups), self.cuts(groups)
         if len(cuts.run):
-            labels = self.put(labels, cuts.run, cuts.case, cuts.group.astype(np.int32))
-        return with_labels(groups, labels)
+            labels = self.put(labels, cuts.run, cuts.case, np.full(len(cuts.run), -1, np.int32))
+        return [self._costliest(labels, costs, run, most) for run, most in wanted]
+
+    def with_changes(self, groups: Any, changes: list) -> Any:
+        """Return a copy of groups in which some cases, (run, case, group) each, have another."""
+        run, case, k = np.array(changes, np.int64).reshape(-1, 3).T
+        return with_labels(groups, self.put(labels_of(groups), run, case, k))
 
     def draw(self, costs: Any, groups: Any, uniforms: np.ndarray) -> np.ndarray:
         """Draw a case for each uniform number (runs, m), among those in a group.
@@ -294,23 +491,19 @@ class ArrayOps:
 
     def middle(self, values: Any) -> float:
         """Return the median of values (n,), or of arrays (runs, n), by mass."""
-        if self.masses is None:
-            return self._median(self.xp.reshape(values, (-1,)))
-        masses = self.xp.broadcast_to(self.masses, values.shape)
-        values, masses = (self.xp.reshape(part, (-1,)) for part in (values, masses))
-        return weighted_median(values, masses, self.xp)
+        xp, masses = self.xp, self.masses
+        if masses is not None:
+            masses = xp.reshape(xp.broadcast_to(masses, values.shape), (-1,))
+        return self._middle(xp.reshape(values, (-1,)), masses)
 
     def spread(self, costs: Any) -> tuple[float, float]:
         """Return the median of the finite costs (n,), and the median deviation from it."""
-        xp, finite = self.xp, self.xp.isfinite(costs)
+        finite = self.xp.isfinite(costs)
         costs, masses = costs[finite], None if self.masses is None else self.masses[finite]
         if costs.shape[0] == 0:  # nothing that has weight is observed of any case
             return 0.0, 0.0
-        if masses is None:
-            median = self._median(costs)
-            return median, self._median(xp.abs(costs - median))
-        median = weighted_median(costs, masses, xp)
-        return median, weighted_median(xp.abs(costs - median), masses, xp)
+        median = self._middle(costs, masses)
+        return median, self._middle(self.xp.abs(costs - median), masses)
 
 
 def weighted_median(values: Any, masses: Any, xp: Any = np) -> float:
@@ -326,6 +519,7 @@ def weighted_median(values: Any, masses: Any, xp: Any = np) -> float:
 # ---- Keys of partitions
 
 
+@lru_cache(maxsize=4)
 def case_numbers(first: int, last: int, n: int) -> np.ndarray:
     """Return a random whole number for each of the cases from the first to before the last of n.
 
@@ -340,18 +534,17 @@ def case_numbers(first: int, last: int, n: int) -> np.ndarray:
     return ((z ^ (z >> np.uint64(31))) >> np.uint64(64 - bits)).astype(np.float64)
 
 
-@lru_cache(maxsize=4)
-def _all_case_numbers(n: int) -> np.ndarray:
-    return case_numbers(0, n, n)
-
-
-def sums_to_keys(sums: np.ndarray, marks: np.ndarray | None) -> list[bytes]:
+def joined_keys(found: list[tuple]) -> list[bytes]:
     """Make keys of the sums (runs, 1 + K) of the numbers of trimmed cases and of each group.
 
-    Sorted, they do not depend on how the groups are numbered. ``marks`` (runs,) are sums over a
-    mask.
+    Sorted, they do not depend on how the groups are numbered. Those over masks (runs,) may follow,
+    and the cases that are trimmed in part, of each block.
     """
-    sums = np.hstack([sums[:, :1], np.sort(sums[:, 1:], axis=1)])
-    if marks is not None:
-        sums = np.hstack([sums, marks[:, None]])
-    return [row.tobytes() for row in sums]
+    sums, slots = zip(*found, strict=True)
+    groups, *marks = (np.sum(column, axis=0) for column in zip(*sums, strict=True))
+    groups[:, 1:].sort(axis=1)
+    rows = np.column_stack([groups, *marks])
+    parts = [part.round(6) for pairs in slots for part in pairs]
+    return [
+        row.tobytes() + b"".join(p[run].tobytes() for p in parts) for run, row in enumerate(rows)
+    ]

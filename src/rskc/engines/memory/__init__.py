@@ -1,1 +1,0 @@
-"""The engine for NumPy arrays and sparse matrices in memory."""
