@@ -674,7 +674,7 @@ def test_the_demo_leaves_pages_and_can_be_repeated(here, monkeypatch):
     few = ExploredSettings([2, 3], [5, 20], [0.05], 0)
     monkeypatch.setattr(pages, "ExploredSettings", lambda: few)
     monkeypatch.setattr(pages, "Searching", lambda: Searching(n_jobs=1))
-    monkeypatch.setattr(pages, "Basics", lambda: Basics(n_init=1))
+    monkeypatch.setattr(pages, "Basics", lambda: Basics(n_init=5))
     result = run("demo", "--out", "tour")
     assert "3 clusters of" in result.stdout
     assert "Half-samples suggest 3 clusters" in result.stdout
