@@ -676,7 +676,7 @@ def test_the_demo_leaves_pages_and_can_be_repeated(here, monkeypatch):
     monkeypatch.setattr(pages, "Searching", lambda: Searching(n_jobs=1))
     monkeypatch.setattr(pages, "Basics", lambda: Basics(n_init=5))
     result = run("demo", "--out", "tour")
-    assert "3 clusters of" in result.stdout
+    assert "3 clusters found in" in result.stdout
     assert "Half-samples suggest 3 clusters" in result.stdout
     told = " ".join(result.stdout.split())  # as many as the tour says it has made
     assert "6 patients have an outlying cell" in told
