@@ -243,12 +243,14 @@ def _in_bracket(
     inside = values[within]
     ends = inside == low, inside == high
     if masses is None:
-        numbers = (int(np.count_nonzero(part)) for part in (above, within, *ends))
-        found = InBracket(*numbers, inside, True)
+        at_low, at_high = (int(np.count_nonzero(end)) for end in ends)
+        number_above = int(np.count_nonzero(above))
+        found = InBracket(number_above, len(inside), at_low, at_high, inside, True)
     else:
         own = masses[within]
-        sums = (float(part.sum()) for part in (masses[above], own, *(own[end] for end in ends)))
-        found = InBracket(*sums, inside, True, own)
+        mass_low, mass_high = (float(own[end].sum()) for end in ends)
+        mass_above, mass = float(masses[above].sum()), float(own.sum())
+        found = InBracket(mass_above, mass, mass_low, mass_high, inside, True, own)
     if len(inside) <= most:
         return found
     # The middle of each of equal parts.

@@ -60,7 +60,10 @@ class DeviceOps(ArrayOps):
         return UNKNOWN_WORK_BYTES if free is None else free // WORK_SHARE
 
     def asarray(self, array, dtype=None):
-        return self.xp.asarray(np.ascontiguousarray(array), dtype=dtype, device=self.device)
+        array = np.ascontiguousarray(array)
+        if hasattr(self.xp, "from_numpy") and array.flags.writeable:  # other threads go on
+            return self.xp.from_numpy(array).to(self.device, dtype)
+        return self.xp.asarray(array, dtype=dtype, device=self.device)
 
     def to_numpy(self, array):
         return to_host(labels_of(array))
