@@ -84,7 +84,7 @@ def closed_figures(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let searches with several jobs hand out every task, however short."""
-    monkeypatch.setattr(runner, "HERE", 0.0)
+    monkeypatch.setattr(runner, "SERIAL_SECONDS", 0.0)
 
 
 # ---- No test vanishes in silence

@@ -81,7 +81,7 @@ def chosen(tmp_path_factory, frame):
 def test_fit_does_the_whole_job(here):
     result = run(*FIT)
     assert {file.name for file in Path("table-rskc").iterdir()} == FILES
-    for words in ("3 clusters found in 45 cases", "Cluster", "CER", "report.html", "labels.csv"):
+    for words in ("3 clusters of 45 cases", "Cluster", "CER", "report.html", "labels.csv"):
         assert words in result.stdout
     found = labels("table-rskc")
     assert list(found.case) == [f"P{i}" for i in range(45)]
@@ -144,7 +144,11 @@ def test_clusters_and_bound_are_chosen_on_request(here):
     assert summary["result"]["n_clusters"] == 3
     assert summary["parameters"]["l1_bound"] == summary["searches"][1]["suggests"]["l1_bound"]
     page = Path("table-rskc/report.html").read_text("utf-8")
-    for words in ("How many clusters: half-samples", "How sure", "How many features: the gap"):
+    for words in (
+        "How many clusters: half-samples",
+        "How stable the result is",
+        "How many features: the gap",
+    ):
         assert words in page
 
 
@@ -676,7 +680,7 @@ def test_the_demo_leaves_pages_and_can_be_repeated(here, monkeypatch):
     monkeypatch.setattr(pages, "Searching", lambda: Searching(n_jobs=1))
     monkeypatch.setattr(pages, "Basics", lambda: Basics(n_init=5))
     result = run("demo", "--out", "tour")
-    assert "3 clusters found in" in result.stdout
+    assert "3 clusters of" in result.stdout
     assert "Half-samples suggest 3 clusters" in result.stdout
     told = " ".join(result.stdout.split())  # as many as the tour says it has made
     assert "6 patients have an outlying cell" in told

@@ -97,7 +97,7 @@ def joined(text):
 def test_a_folder_gives_the_same_as_one_file(here):
     run("fit", "whole.parquet", *FIT, "--engine", "memory")
     result = run("fit", "big", *FIT)
-    assert "3 clusters found in 240 cases" in result.stdout
+    assert "3 clusters of 240 cases" in result.stdout
     assert {file.name for file in Path("big-rskc").iterdir()} == FILES
     assert_same_results("big-rskc", "whole-rskc")
     assert "Clusters of big" in Path("big-rskc/report.html").read_text("utf-8")
@@ -303,7 +303,7 @@ def test_all_cases_are_written_and_some_shown(here, few):
     run("fit", "whole.parquet", *QUICK, *columns)
     result = run("fit", "big", *FIT, *columns)
     told = joined(result.stdout)
-    for words in ("3 clusters found in 240 cases", "50 of the cases, drawn at random"):
+    for words in ("3 clusters of 240 cases", "50 of the cases, drawn at random"):
         assert words in told
     assert "among 50 cases drawn at random" in told
     assert "50 of the 240 cases" in joined(result.stderr)  # by which columns are standardized
@@ -317,7 +317,7 @@ def test_all_cases_are_written_and_some_shown(here, few):
     sizes = known.cluster.value_counts().sort_index()
     assert [each["cases"] for each in facts["clusters"]] == sizes.tolist()
     page = Path("big-rskc/report.html").read_text("utf-8")
-    assert "3 clusters found in 240 cases" in page
+    assert "3 clusters of 240 cases" in page
     assert "Apart from the headline, this page is about 50 of them, drawn at random" in page
     model = read_model("big-rskc/model.rskc").model
     assert len(model.labels_) == 50
@@ -376,7 +376,7 @@ def test_searches_without_a_folder_say_what_they_found(here):
     how = ("--label-column", "group", "-k", "2-4", "--n-init", "2", "--max-samples", "90")
     result = run("select-k", "big", *how, "--splits", "4", "--jobs", "1")
     assert "Searched on 90 of the 240 cases" in joined(result.stdout)
-    assert "in 240 cases" in joined(result.stdout)
+    assert "of 240 cases" in joined(result.stdout)
     assert sorted(os.listdir()) == ["big", "whole.parquet"]
 
 

@@ -331,7 +331,7 @@ def test_no_clusters_are_one_group_and_nothing_else_is_claimed(put):
     assert "Half-samples suggest no clusters" in told
     assert "The search found no reliable clusters" in told
     for text in (told, page):
-        assert "All 40 cases are one group; all 6 features count alike" in text
+        assert "All 40 cases are one group; all 6 features have the same weight" in text
         for untrue in (
             "asked for: no",
             "no choice among them",
@@ -418,7 +418,7 @@ def test_a_title_above_the_names_and_other_lines_are_named(put):
 def test_one_feature_is_not_counted(put):
     put(frame()[["a"]])
     told = flat(run(*FIT).stdout)
-    assert told.startswith("2 clusters found in 40 cases; there is one feature; ")
+    assert told.startswith("2 clusters of 40 cases; there is one feature; ")
     assert "there is one feature" in page_of("t-rskc")
 
 

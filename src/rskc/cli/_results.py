@@ -167,31 +167,23 @@ class Result:
         return NAMES | {name: "" for name, is_done in done.items() if is_done}
 
     @cached_property
-    def numbers(self) -> dict[str, Any]:
-        """The numbers behind the page: those of the page, if there is one."""
-        from rskc.report import numbers_of
+    def advice(self) -> list[dict[str, Any]]:
+        """What to try next: that of the page, if there is one."""
+        from rskc.report import advise, numbers_of
 
         if "page" in vars(self):
-            return self.page
-        return numbers_of(self.model, self.data.X, self.searches)
-
-    @cached_property
-    def advice(self) -> list[dict[str, str]]:
-        """What to try next."""
-        from rskc.report import advise
-
-        return advise(self.numbers, self.names)
+            return self.page["advice"]
+        return advise(numbers_of(self.model, self.data.X, self.searches), self.names)
 
     @property
     def headline(self) -> str:
         """The result in a sentence, over all cases."""
-        from rskc.report import headline
+        from rskc.model.summary import headline
 
-        counts, numbers = self.counts, self.numbers
-        data = {"n_cases": counts.total("cases"), "n_blind": counts.total("blind")}
+        counts = self.counts
         n_found = int((counts.by_cluster["cases"] > 0).sum())
-        found = {"n_outliers": counts.total("outliers"), "n_found": n_found}
-        return headline({"data": numbers["data"] | data, "result": numbers["result"] | found})
+        outliers = counts.total("outliers"), counts.total("blind")
+        return headline(self.model, counts.total("cases"), n_found, *outliers)
 
     @cached_property
     def page(self) -> dict[str, Any]:
