@@ -409,7 +409,7 @@ def test_ids_of_which_one_repeats_stay(put, first):
     ids[0] = ids[1]
     put(frame(customer_id=ids))
     told = flat(run("fit", "t.csv", "-k", "2", "--no-report").stderr)
-    assert f"1 row has an id that occurs before ('{ids[0]}'): each row" in told
+    assert f"1 row repeats an id ('{ids[0]}')" in told
     labels = pd.read_csv("t-rskc/labels.csv", dtype=str)
     assert labels["case"].tolist() == ids
     put(frame(customer_id=[*ids[:30], *ids[:10]]))
