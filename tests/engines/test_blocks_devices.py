@@ -147,8 +147,8 @@ def test_an_array_in_memory_stays_on_the_device_as_a_whole_or_not_at_all(enough,
     monkeypatch.setattr("rskc.engines.blocks.devices.BLOCK_BYTES", 50 * X[0].nbytes)
     monkeypatch.setattr("rskc.engines.blocks.devices.DEVICE_THREADS", 2)
     copied = copies(monkeypatch)
-    # Two threads have nine times a block of 50 each; half of the rest is for blocks that stay.
-    cases = 2 * 9 * 50 + 2 * (len(X) + 1 if enough else len(X) - 50)
+    # Two threads have ten times a block of 50 each; half of the rest is for blocks that stay.
+    cases = 2 * 10 * 50 + 2 * (len(X) + 1 if enough else len(X) - 50)
     with dask.config.set({"rskc.device-memory": cases * X[0].nbytes, "num_workers": 2}):
         engine = engine_for(X, device=DEVICE)
         for _ in range(3):

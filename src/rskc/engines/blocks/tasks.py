@@ -143,7 +143,7 @@ def examined(
     K: int,
 ) -> Examined:
     """Find distances, and what it takes to sum over those above a value in the bracket."""
-    distances = engine.distances(labels, centers)
+    distances = engine.distances(labels, centers=centers)
     beyond = distances > high[:, None]
     near = np.flatnonzero(((distances >= low[:, None]) & ~beyond).any(axis=0))
     sums = engine.sums(np.where(beyond, groups, np.int32(-1)), K)
