@@ -22,7 +22,7 @@ from rskc.model.fitted import (
 )
 from rskc.model.outliers import Distances
 from rskc.preprocessing.preparer import Unit
-from rskc.utils.wording import count, listed, number, shortened
+from rskc.utils.wording import count, listed, number, on_outliers, shortened
 
 MOST_OF_WEIGHT = 0.9  # of the sum of the weights
 WIDTH = 96
@@ -80,6 +80,19 @@ def count_features(model: Any) -> FeatureCounts:
     )
     n_selected = int(np.count_nonzero(weights))
     return FeatureCounts(len(weights), n_selected, n_mostly, different, enough, units.noun)
+
+
+def headline(model: Any, n_cases: int, n_clusters: int, n_outliers: int, n_blind: int) -> str:
+    """Return a result in one sentence; a fit may have seen some of the cases only."""
+    cases, features = count(n_cases, "case"), count_features(model).words
+    if np.all(model.feature_weights_ == model.feature_weights_[0]):
+        features = f"all {count(model.n_features_in_, 'feature')} have the same weight"
+    if model.n_features_in_ == 1:
+        features = "there is one feature"
+    clusters = f"{count(n_clusters, 'cluster')} of {cases}"
+    if n_clusters == 1:
+        clusters = f"All {cases} are one group"
+    return f"{clusters}; {features}; {on_outliers(n_outliers, n_blind)}."
 
 
 def features_frame(model: Any) -> Any:
