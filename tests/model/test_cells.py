@@ -15,6 +15,7 @@ from rskc.engines import BoundedEngine, engine_for, passes_numpy
 from rskc.exceptions import ParameterError
 from rskc.inputs.arrays import to_numpy
 from rskc.metrics import classification_error_rate
+from rskc.model import cells as cells_module
 from rskc.model.cells import Columns, error_scales, extreme_columns, of_few_values, wrapped
 from rskc.selection import Stability
 from skips import skip_without
@@ -186,6 +187,21 @@ def test_a_cell_here_and_there_and_outlying_cases_are_no_reason_to_bound():
 
 
 # ---- Fits
+
+
+@pytest.mark.parametrize(("K", "n_looks"), [(5, 2), (6, 3)])
+def test_many_clusters_are_looked_for_in_hardly_clipped_tables_too(K, n_looks, monkeypatch):
+    X, clusters, _ = table(1, n=180, K=K)
+    reach, first = [], cells_module._Table.first
+
+    def watched(one, look):
+        seen, (medians, scales) = look(one.columns, one.rows), one.columns
+        reach.append(np.nanmax(np.abs(seen - medians) / scales))
+        return first(one, look)
+
+    monkeypatch.setattr(cells_module._Table, "first", watched)
+    assert classification_error_rate(fitted(X, K).labels_, clusters) < 0.01
+    assert_allclose(reach, [3, 2.5, 10][:n_looks], rtol=0.01)
 
 
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.12])
