@@ -7,6 +7,7 @@ very many rows of columns that resemble one another.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -84,11 +85,17 @@ def _place_of_names(source: Source) -> int | None:
         is_named = is_feature_name(name) and 2 * series.n_unique() > series.len()
         if is_text and are_features(series.to_list()):
             return j
-        if is_named and "description" not in words_of(name):
+        if is_named and not _are_decimals(series) and "description" not in words_of(name):
             return j
         if name and not is_id_name(name) and "description" not in words_of(name):
             return None
     return None
+
+
+def _are_decimals(series: Any) -> bool:
+    """Whether all cells are numbers with a decimal point, and so no names."""
+    cells = series.drop_nulls().head(LOOKED_AT).to_list()
+    return all(re.fullmatch(r"-?\d*[.,]\d+(e-?\d+)?", str(cell)) for cell in cells)
 
 
 def _sign(source: Source) -> str | None:
