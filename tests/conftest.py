@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from joblib import parallel_config
 
 import browsing
 import skips
@@ -84,22 +85,23 @@ def closed_figures(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _no_processes() -> Iterator[None]:
     """Keep searches in this process: their own would take longer to start than most to run."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "HERE", float("inf"))
+    with parallel_config("sequential"):
         yield
 
 
 @pytest.fixture
-def in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+def in_processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let searches with several jobs hand out every task, however short."""
-    monkeypatch.setattr(runner, "HERE", 0.0)
+    monkeypatch.setattr(runner, "SERIAL_SECONDS", 0.0)
+    with parallel_config("loky"):
+        yield
 
 
 @pytest.fixture
 def few_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let searches repeat less than their defaults, for tests of what is done with their results.
 
-    What they find is tested in test_selection.py and test_stability.py.
+    What they find is tested in tests/selection.
     """
     few: dict[Any, dict[str, Any]] = {
         Clest.__init__: {"n_splits": 3, "n_references": 3},

@@ -140,7 +140,7 @@ def test_clusters_and_bound_are_chosen_on_request(here, few_repeats):
     assert summary["parameters"]["l1_bound"] == summary["searches"][1]["suggests"]["l1_bound"]
     page = Path("table-rskc/report.html").read_text("utf-8")
     assert "How many clusters: half-samples" in page
-    assert "How sure" in page
+    assert "How stable the result is" in page
     assert "How many features: the gap" in page
 
 

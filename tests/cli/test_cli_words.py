@@ -335,10 +335,10 @@ def test_no_clusters_are_one_group_and_nothing_else_is_claimed(put):
     result = run("select-k", "t.csv", *few, "--out", "none")
     told, page = flat(result.stdout), page_of("none")
     assert "Half-samples suggest no clusters: all cases are one group. No number of" in told
-    assert "All 40 cases are one group; all features count alike" in told
+    assert "All 40 cases are one group; all 6 features have the same weight" in told
     assert "The search found no reliable clusters" in told
-    assert "All 40 cases are one group; all 6 features count alike" in page
-    assert "With one group there is nothing to choose features by: all count alike." in page
+    assert "All 40 cases are one group; all 6 features have the same weight" in page
+    assert "With one group there is nothing to separate: all features have the same weight." in page
     assert "No clusters were found. No number of clusters is stable" in page
     assert "There is one cluster and no other to compare it with." in page
     for untrue in ("asked for: no", "no choice among them", "told from chance", "above the mean"):

@@ -10,18 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from rskc.cli._commands import app
+from commands import run
 from rskc.metrics import classification_error_rate
 
 SMALL = ("-k", "2-3", "--n-features", "2,6", "--trims", "0,0.1", "--splits", "1", "--jobs", "1")
-
-
-def run(*args, code=0):
-    result = CliRunner().invoke(app, [str(arg) for arg in args])
-    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
-    return result
 
 
 def words_of(path):

@@ -172,6 +172,9 @@ MODELS = {
     "lists": lambda: (fitted(init=X[:3].tolist()), X),
     "one": lambda: (fitted(n_clusters=1), X),
     "column": lambda: (fitted(X[:, :1]), X[:, :1]),
+    "automatic": lambda: (fitted(trim="auto", l1_bound="auto"), X),
+    "cells": lambda: (fitted(cells=2.0), X),
+    "groups": lambda: (fitted(feature_groups=["a", None, *"bbba"][: X.shape[1]]), X),
 }
 
 

@@ -1,38 +1,63 @@
 """Gaps between neighbors: places, laws, and slices of gradients that are no clusters."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from rskc import RobustSparseKMeans
 from rskc.selection import Stability
-from rskc.selection.gaps import density_between, is_a_sequence, places_of
+from rskc.selection.gaps import Between, between_neighbors, is_a_sequence, places_of
+from rskc.selection.stability import CLEAR, NONE, UNKNOWN
 from rskc.selection.subsample import Sample
 
 
-def placed(at, weights=None, blur=(), seed=0):
-    """Return the density between centers at -1 and 1 of cases on a line, as some fits see it."""
-    rng, distances = np.random.default_rng(seed), []
+def placed(at, weights=None, blur=(), seed=0, apart=2.0):
+    """Return what is between two centers on a line, 0 midway, as some fits see the cases."""
+    rng, distances, reach = np.random.default_rng(seed), [], apart / 2
     for scale in blur or (0,):
         seen = at + rng.normal(scale=scale, size=len(at)) if scale else at
-        distances.append(np.c_[(seen + 1) ** 2, (seen - 1) ** 2])
-    gaps = np.array([4 - 4 * np.eye(2)] * len(distances))
-    return density_between(np.array(distances), gaps, weights)
+        distances.append(np.c_[(seen + reach) ** 2, (seen - reach) ** 2])
+    gaps = np.array([apart**2 * (1 - np.eye(2))] * len(distances))
+    return between_neighbors(np.array(distances), gaps, weights)
 
 
-def test_density_is_counted_in_thirds():
-    """By hand: 2 cases in the middle; 4 beside them to the left, 3 to the right; 2 beyond."""
-    at = np.array([-0.2, 0.3, -0.9, -0.6, -0.5, -0.4, 0.5, 0.7, 0.8, -1.4, 2.0])
-    assert placed(at) == pytest.approx(2 / 3)
-    assert placed(-at) == pytest.approx(2 / 3)
-    assert placed(at[::-1]) == pytest.approx(2 / 3)
-    weights = np.array([5, 1, 1, 1, 1, 1, 1, 1, 7, 9, 9.0])
-    assert placed(at, weights) == placed(np.repeat(at, weights.astype(int))) == pytest.approx(6 / 4)
+# Two groups with the means -1 and 1: of the first, one case is in the middle third and three are
+# beside it, of the second one and two.
+GROUPS = np.array([-0.2, -0.4, -0.6, -0.8, -1.4, -1.6, -2.0, 0.3, 0.5, 0.7, 1.2, 1.3, 2.0])
+
+
+def test_cases_are_counted_in_thirds():
+    assert placed(GROUPS) == placed(-GROUPS) == placed(GROUPS[::-1]) == (2, 2)
+    assert placed(GROUPS).density == 1
+    weights = np.array([1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 3, 2, 4])  # the second mean is 1.16
+    assert placed(GROUPS, weights) == placed(np.repeat(GROUPS, weights))
+    assert np.isnan(Between(0, 0).density)
+    assert Between(3, 0).density == np.inf
+
+
+def test_the_odds_by_hand():
+    """Slices: a case is as likely in the middle as beside it; clusters: with odds of .45 to 1."""
+    assert Between(0, 0).evidence == 0
+    assert np.exp(Between(1, 0).evidence) == pytest.approx(0.5 / (0.45 / 1.45))
+    assert np.exp(Between(2, 3).evidence) == pytest.approx(0.5**5 / (0.45**2 / 1.45**5))
+    assert Between(30, 30).evidence == pytest.approx(3 * Between(10, 10).evidence)
+    assert Between(10, 10).evidence > 0
+    assert Between(3, 30).evidence < Between(1, 10).evidence < 0
+
+
+def test_centers_that_are_in_error_change_nothing():
+    """Errors in features across the way move centers apart, and cases to the middle."""
+    assert placed(GROUPS) == placed(GROUPS, apart=20.0) == placed(GROUPS, apart=0.5)
+    across = np.array([0.0, 0.3])  # squared error of either center
+    distances = np.c_[(GROUPS + 1) ** 2, (GROUPS - 1) ** 2] + across
+    assert between_neighbors(distances[None], 4 * (1 - np.eye(2))[None]) == (2, 2)
 
 
 def test_the_median_place_of_a_case_counts():
     """Two groups that each fit blurs, in its own way, are two groups still."""
     truth = np.repeat([-1.0, 1.0], 60) + np.tile(np.linspace(-0.4, 0.4, 60), 2)
-    assert placed(truth, blur=[0.6] * 12) < 0.3 < placed(truth, blur=[0.6])
+    assert placed(truth, blur=[0.6] * 12).density < 0.3 < placed(truth, blur=[0.6]).density
 
 
 def test_pairs_of_all_neighbors_count_together():
@@ -40,22 +65,20 @@ def test_pairs_of_all_neighbors_count_together():
     at = np.r_[np.linspace(-0.5, 0.5, 30), np.linspace(2.5, 7, 120)]
     centers = np.array([0.0, 3.5, 6])
     distances, gaps = (at[:, None] - centers) ** 2, (centers[:, None] - centers) ** 2
-    # 0 of 15 and 27 beside; 22 of 22 and 22.
-    assert density_between(distances[None], gaps[None], None) == pytest.approx(22 / (15 + 22))
+    # None of 15 beside, the half of a group; 20 of 20 and 20 between the means of the slices.
+    assert between_neighbors(distances[None], gaps[None]) == (20, 15 + 20)
 
 
 def test_models_without_places_say_nothing():
     X = np.r_[np.zeros((10, 1)), np.full((10, 1), 9.0)] + np.arange(20.0)[:, None] / 100
     model = RobustSparseKMeans(2, trim=0, l1_bound=None, random_state=0).fit(X)
 
-    def density(model, K, others):
-        places = places_of(model, X, K, others)
-        return density_between(places["distances"][None], places["gaps"][None])
+    def between(model, K):
+        places = places_of(model, X, K, np.arange(20))
+        return between_neighbors(places["distances"][None], places["gaps"][None])
 
-    assert density(model, 2, np.arange(20)) == 0
-    assert np.isnan(density(object(), 2, np.arange(20)))
-    assert np.isnan(density(None, 2, np.arange(20)))
-    assert np.isnan(density(model, 1, np.arange(20)))
+    assert between(model, 2) == (0, 5)
+    assert between(object(), 2) == between(None, 2) == between(model, 1) == (0, 0)
 
 
 def test_cases_that_share_no_cell_with_a_center_have_no_place():
@@ -63,7 +86,7 @@ def test_cases_that_share_no_cell_with_a_center_have_no_place():
     distances = np.c_[(at + 1) ** 2, (at - 1) ** 2][None]
     gaps = (4 - 4 * np.eye(2))[None]
     blind = np.concatenate([distances, [[[np.inf, np.inf], [1.0, np.inf]]]], axis=1)
-    assert density_between(blind, gaps) == density_between(distances, gaps)
+    assert between_neighbors(blind, gaps) == between_neighbors(distances, gaps)
 
 
 def test_steps_of_a_feature_of_few_values_are_filled():
@@ -93,6 +116,45 @@ def test_sequences():
     assert not is_a_sequence(walk[order], stretches)
     assert not is_a_sequence(walk, np.tile([0, 1, 2], 30))  # states that take turns
     assert not is_a_sequence(rng.normal(size=(90, 5)) + 5 * stretches[:, None], stretches)
+
+
+SEEN, OPEN, SLICES = Between(0, 10), Between(5, 8), Between(20, 15)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "gaps"),
+    [  # of numbers of clusters, the last of which is judged
+        ({4: SEEN}, CLEAR),
+        ({4: OPEN}, UNKNOWN),
+        ({4: SLICES}, NONE),
+        ({4: Between(0, 0)}, UNKNOWN),  # of a model without centers
+        ({2: SEEN, 4: OPEN}, UNKNOWN),
+        ({2: SEEN, 4: SLICES}, NONE),  # two gradients
+        ({2: SLICES, 4: OPEN}, NONE),
+        ({6: SLICES, 4: OPEN}, NONE),
+        ({6: SLICES, 4: SEEN}, CLEAR),
+        ({2: SLICES, 4: SEEN}, CLEAR),  # the middle of two clusters may be one of four
+    ],
+)
+def test_stable_numbers_testify(numbers, gaps, monkeypatch):
+    monkeypatch.setattr("rskc.selection.stability.is_a_sequence", lambda *_: False)
+    search = Stability(RobustSparseKMeans())
+    monkeypatch.setattr(search, "_cells", lambda *_: (None, None))
+
+    def judged(numbers, stability, is_stable_in_larger=False):
+        fits = {
+            K: SimpleNamespace(between=each, stability=stability, is_stable_in_larger=False)
+            for K, each in numbers.items()
+        }
+        fits[4].is_stable_in_larger = is_stable_in_larger
+        return search._gaps(None, fits, 4)
+
+    assert judged(numbers, 0.9) == gaps
+    alone = {4: numbers[4]}
+    assert judged(numbers, 0.7) == judged(alone, 0.9)  # what is not stable is no witness
+    assert judged({4: Between(1, 3)}, 0.5) == UNKNOWN
+    assert judged({4: Between(1, 3)}, 0.5, is_stable_in_larger=True) == CLEAR
+    assert judged({4: SLICES}, 0.5, is_stable_in_larger=True) == NONE
 
 
 def test_slices_of_a_gradient_are_no_clusters():

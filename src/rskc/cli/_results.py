@@ -16,7 +16,7 @@ from rskc.cli._options import NAMES
 from rskc.cli._repeat import fit_command, run_of
 from rskc.cli._tables import Data
 from rskc.exceptions import FitWarning
-from rskc.utils.wording import cleaned, count, listed, on_outliers, percent, sentence_list
+from rskc.utils.wording import cleaned, count, listed, percent, sentence_list
 
 TOP = 10
 MOST_COLUMNS = 200  # of which the page says what they were taken for
@@ -332,20 +332,11 @@ def _search(search: Any, finding: Any) -> dict[str, Any]:
 
 def headline(result: Result) -> str:
     """Return the result in a sentence."""
-    from rskc.model.summary import count_features
+    from rskc.model import summary
 
-    found, table = result.summary["result"], result.summary["table"]
-    features = count_features(result.model).words
-    if found["l1_bound"] is None:
-        features = "all features count alike"
-    if table["n_features"] == 1:
-        features = "there is one feature"
-    outliers = on_outliers(found["n_outliers"], found["n_without_data"])
-    cases = count(table["n_cases"], "case")
-    clusters = f"{count(found['n_clusters'], 'cluster')} of {cases}"
-    if found["n_clusters"] == 1:
-        clusters = f"All {cases} are one group"
-    return f"{clusters}; {features}; {outliers}."
+    found, n_cases = result.summary["result"], result.counts.n_cases
+    outliers = found["n_outliers"], found["n_without_data"]
+    return summary.headline(result.model, n_cases, found["n_clusters"], *outliers)
 
 
 # ---- What was read

@@ -359,6 +359,7 @@ class Engine(CaseData):
     n_features: int
     n_unobserved = 0  # cases of which nothing is observed, which were left out
     gathers = False  # whether results are NumPy arrays, since the data were before they moved
+    source: Any = None  # the blocks of an array in memory, which is locked while they live
     searchable: bool  # whether its tables can draw starts; a part of the cases always can
     frame: Frame  # what another engine needs to see other data in the same frame
     unit: float  # a squared distance of 1 in the frame, in the space of the data

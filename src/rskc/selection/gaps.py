@@ -1,16 +1,19 @@
 """Gaps between clusters: whether neighbors are apart, or slices of a gradient.
 
 Cases along a line, a curve or a ring are cut into slices that come back in every half, and one
-normal cloud does not explain them. But between slices there is no gap. The way from a center to the
-nearest other one is divided into three parts. Between clusters the cases thin out in the middle
+normal cloud does not explain them. But between slices there is no gap. The way from a cluster to
+the nearest other one is divided into three parts. Between clusters the cases thin out in the middle
 part; of a gradient it holds as many as the two others, also where it bends, since only the way
-between the centers counts: beyond them a curve turns back and seems dense. The cases are those that
+between the means counts: beyond them a curve turns back and seems dense. The cases are those that
 the centers were not made of: the others always show a gap where there are many features.
+
+How many cases there are decides what can be said. With 30 of them between two slices the odds are
+clear; with 10, between clusters of a small table, they are not, and neither answer is shown.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +24,10 @@ from rskc.selection.cloud import neighbors
 # squared distance of any two from the one before: of random walks it is .3, of tables that are
 # sorted by clusters within the clusters found about 1.
 SUCCESSIVE, MAX_STEP = 10, 0.5
+# Density between neighbors, as a share of that beside it, of clusters that are hardly apart; it is
+# 1 between slices. The odds of the two are even at .67. At the true number of 8 designs, two seeds
+# each, the density was 0 to .45 and once .69; at the stable numbers of 24 gradients .73 to 1.8.
+DENSITY_OF_CLUSTERS = 0.45
 
 
 def places_of(model: Any, X: Any, K: int, others: np.ndarray) -> dict[str, np.ndarray]:
@@ -53,15 +60,45 @@ def places_of(model: Any, X: Any, K: int, others: np.ndarray) -> dict[str, np.nd
     return places
 
 
-def density_between(
-    distances: np.ndarray, gaps: np.ndarray, weights: np.ndarray | None = None
-) -> float:
-    """Return the density midway between neighbors, as a share of that on its sides; NaN if unknown.
+class Between(NamedTuple):
+    """Cases between neighboring centers, over all pairs of neighbors."""
 
-    It is the number of cases in the middle third of the way between two neighboring centers,
-    divided by that in the first or the last third, whichever has fewer; both are summed over all
-    pairs of neighbors. A case has one place for each fit that it took no part in, and their median
-    counts: places of single fits, to half of the cases, are blurred.
+    middle: float  # in the middle third of the way
+    beside: float  # in the first or the last third, whichever has fewer
+
+    @property
+    def density(self) -> float:
+        """The density in the middle, as a share of that beside it; NaN if nothing is known."""
+        if self.beside:
+            return self.middle / self.beside
+        return np.inf if self.middle else np.nan
+
+    @property
+    def evidence(self) -> float:
+        """The logarithm of the odds of slices against clusters that these numbers of cases give.
+
+        It is 0 at a density of two thirds, and the more cases there are, the more a larger density
+        counts for slices, and a smaller one for clusters. Of few cases any density is an accident.
+        """
+        slices, clusters = (density / (1 + density) for density in (1.0, DENSITY_OF_CLUSTERS))
+        in_middle, in_sides = np.log(slices / clusters), np.log((1 - slices) / (1 - clusters))
+        return float(self.middle * in_middle + self.beside * in_sides)
+
+
+def between_neighbors(
+    distances: np.ndarray, gaps: np.ndarray, weights: np.ndarray | None = None
+) -> Between:
+    """Count the cases midway between neighbors, and those on its sides.
+
+    These are the cases in the middle third of the way between two neighboring clusters, and in the
+    first or the last third, whichever has fewer; both are summed over all pairs of neighbors.
+
+    The way leads from the mean place of the cases of one cluster to that of the other: centers
+    that a few other cases made are in error in each of many features, which moves them apart, and
+    all cases seem to be midway. Of 40 cases of 1,000 features in two clusters that are found with
+    an adjusted Rand index of .8 or more, 9 to 18 were in the middle third between such centers, and
+    none in that between the means. A case has one place for each fit that it took no part in, and
+    their median counts: places of single fits, to half of the cases, are blurred.
 
     Parameters
     ----------
@@ -72,23 +109,31 @@ def density_between(
         Squared distances of the centers.
     weights : ndarray of shape (n,), optional
         What cases count.
+
+    Returns
+    -------
+    between : Between
     """
     K, judged = distances.shape[2], np.isfinite(distances).all(axis=2)
     placed = judged.any(axis=0)
     if K < 2 or not placed.any():
-        return np.nan
+        return Between(0.0, 0.0)
     # A case that shares no observed cell with a center has no place.
     distances = np.where(judged[:, :, None], distances, np.nan)[:, placed]
     labels = np.nanmedian(distances, axis=0).argmin(axis=1)
     counts = np.ones(len(labels)) if weights is None else weights[placed]
-    middle, sides = 0.0, 0.0
+    middle, beside = 0.0, 0.0
     for a, b in neighbors(np.nanmedian(gaps, axis=0)):
         apart = np.where(gaps[:, a, b] > 0, gaps[:, a, b], np.inf)[:, None]
         along = np.nanmedian((distances[:, :, a] - distances[:, :, b]) / apart, axis=0)
-        pair = (labels == a) | (labels == b)  # from -1 at center a to 1 at center b
-        thirds, _ = np.histogram(along[pair], (-1, -1 / 3, 1 / 3, 1), weights=counts[pair])
-        middle, sides = middle + thirds[1], sides + min(thirds[0], thirds[2])
-    return float(middle / sides) if sides else np.nan
+        first, second = labels == a, labels == b
+        if first.any() and second.any():
+            low, high = (np.average(along[m], weights=counts[m]) for m in (first, second))
+            pair = first | second
+            places = (2 * along[pair] - low - high) / (high - low)  # from -1 to 1
+            thirds, _ = np.histogram(places, (-1, -1 / 3, 1 / 3, 1), weights=counts[pair])
+            middle, beside = middle + thirds[1], beside + min(thirds[0], thirds[2])
+    return Between(float(middle), float(beside))
 
 
 def is_a_sequence(cells: np.ndarray, labels: np.ndarray) -> bool:

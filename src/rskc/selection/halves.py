@@ -12,7 +12,7 @@ from rskc.exceptions import ParameterError
 from rskc.inputs.labels import adjusted_rand_index, count_shared, match_clusters
 from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import NOT_COMPARED, with_few_starts
-from rskc.selection.gaps import density_between, places_of
+from rskc.selection.gaps import Between, between_neighbors, places_of
 from rskc.selection.runner import Key, rng_of, seed_of
 from rskc.selection.search import configured, fit_quietly
 from rskc.selection.subsample import Sample
@@ -94,19 +94,16 @@ class Fits:
         return self.larger_stability >= MIN_LARGER_STABILITY
 
     @cached_property
-    def density_between(self) -> float:
-        """The density midway between neighbors, as a share of that on both sides.
-
-        By the samples in which the clusters are stable.
-        """
+    def between(self) -> Between:
+        """The cases between neighbors, by the samples in which the clusters are stable."""
         if self.larger is not None and self.is_stable_in_larger:
-            return self.larger.density_between
+            return self.larger.between
         distances, gaps = self.of_halves("distances"), self.of_halves("gaps")
         for i, half in enumerate(self.of_halves("labels")):
             order = np.argsort(best_match(self.full["labels"], half, self.n_clusters, self.weights))
             distances[i], gaps[i] = distances[i][:, order], gaps[i][np.ix_(order, order)]
         distances[:, self.full["outliers"]] = np.nan
-        return density_between(distances, gaps, self.weights)
+        return between_neighbors(distances, gaps, self.weights)
 
 
 def jaccard_indices(
@@ -153,11 +150,18 @@ def split_in_parts(cases: np.ndarray, n_parts: int, seed: int, split: int) -> li
 
 
 def fit_parts(
-    sample: Sample, cases: np.ndarray, estimator: Any, seed: int, n_parts: int, key: Key
+    sample: Sample,
+    smooth: Any,
+    cases: np.ndarray,
+    estimator: Any,
+    seed: int,
+    n_parts: int,
+    key: Key,
 ) -> Result:
     """Cluster all parts but one of some cases, for each, and place its cases between centers.
 
-    With two parts that is each half, beginning with the first.
+    With two parts that is each half, beginning with the first. Cases are placed as they are without
+    steps.
     """
     (K, split), (n, p) = key, sample.shape
     parts = split_in_parts(cases, n_parts, seed, split)
@@ -171,7 +175,7 @@ def fit_parts(
             labels, selected = model.predict(sample.X), _selected(model, p)
         except ParameterError:  # fewer distinct cases than clusters: no cluster is found again
             model, labels, selected = None, np.zeros(n), np.zeros(p, bool)
-        places = places_of(model, sample.without_steps, K, others)
+        places = places_of(model, smooth, K, others)
         results.append({"labels": labels.astype(np.int32), "selected": selected, **places})
     return {name: np.array([result[name] for result in results]) for name in results[0]}
 

@@ -18,7 +18,7 @@ from rskc.selection.cloud import compare_with_cloud
 from rskc.selection.gaps import is_a_sequence
 from rskc.selection.halves import MIN_LARGER_STABILITY, Fits, best_match, fit_all, fit_parts
 from rskc.selection.runner import Key, Runner, Work
-from rskc.selection.search import Search, check_clusters, with_clusters
+from rskc.selection.search import Search, check_clusters
 from rskc.selection.subsample import Sample
 
 # "auto" tries up to this number of clusters first. It goes on, to twice as many, while one of the
@@ -45,11 +45,12 @@ MAX_LARGE_PAIR_P_VALUE = 0.5
 # Whether there are clusters at all is decided by the level; if there are, a stable number counts up
 # to this p-value.
 WEAK_LEVEL = 0.1
-# Clusters are slices of a gradient if the density between neighbors is a larger share of that on
-# both sides. Settled on seeds 400 to 404: at the true number of the designs with clusters it was 0
-# to .62, at the number of slices of lines, curves, rings and planes .77 to 1.3. Stretches of random
-# walks have .3 to .8, as halves share their jumps.
-MAX_DENSITY, MAX_DENSITY_OF_SEQUENCES = 0.65, 0.2
+# Gaps between neighbors, or a gradient, are seen where the cases between them give odds of so much
+# to 1. Of a sequence, a density above the second number is enough for a gradient: stretches of
+# random walks have .3 to .8, as halves share their jumps.
+ENOUGH_ODDS, MAX_DENSITY_OF_SEQUENCES = 5.0, 0.2
+# What is known of the gaps between clusters.
+CLEAR, UNKNOWN, NONE = "clear", "unknown", "none"
 # A number is mentioned of which this share of the clusters is stable, and more than are chosen. On
 # noise around three clusters five of ten were.
 MIN_STABLE_SHARE = 0.6
@@ -83,13 +84,17 @@ class Stability(Search):
     same way, and the sums of squares compared. Where the data have categories, the numbers drawn
     become categories that are as frequent.
 
-    And there must be gaps between them. Cases along a gradient are cut into slices that are stable,
-    and more compact than parts of a normal distribution, but with cases all the way from one center
-    to the next. So the cases of each half are placed between the centers that the other half made.
-    If the middle third of the way between neighbors holds more than 65% of the cases of the thirds
-    beside it, the number is refused, and ``n_slices_`` keeps it if no other one has gaps. Of a
-    sequence, where clusters are stretches of the table and each case resembles the one before, 20%
-    are too many: halves of it agree whatever its course.
+    And they must not be slices of a gradient. Cases along a gradient are cut into slices that are
+    stable, and more compact than parts of a normal distribution, but with cases all the way from
+    one center to the next. So the cases of each half are placed on the way between clusters that
+    the other half made. The more of them lie in its middle third, as compared with the thirds
+    beside it, the more likely the clusters are slices: odds of 5 to 1 decide. The largest number
+    with gaps is chosen. Where no number is seen to have gaps, it is the largest that is not seen to
+    be slices, unless another stable number shows a gradient: few cases may be too few to tell, and
+    ``reason_`` says that this is open.
+    ``n_slices_`` keeps the number of slices. Of a sequence, where clusters are stretches of the
+    table and each case resembles the one before, the middle third may hold 20% of the cases that
+    are beside it: halves of it agree whatever its course.
 
     Parameters
     ----------
@@ -112,9 +117,9 @@ class Stability(Search):
     Attributes
     ----------
     n_clusters_ : int
-        The number chosen: the largest stable one whose clusters have gaps between them and are more
-        compact than parts of a single one (p-value at most 0.1, and at most ``level`` for some
-        stable number); 1 if there is none.
+        The number chosen: the largest stable one whose clusters have gaps between them, or else are
+        not seen to be slices of a gradient, and are more compact than parts of a single one
+        (p-value at most 0.1, and at most ``level`` for some such number); 1 if there is none.
     n_slices_ : int or None
         Where the cases lie along a gradient, and therefore in one cluster, the number of clusters
         that are stable slices of it; ``set_params(n_clusters=...)`` of the estimator gives these.
@@ -263,7 +268,8 @@ class Stability(Search):
             fits |= {K: Fits(K, full, sample.masses) for K, full in pairs}
             # Outlying in most of the fits: one of many clusters may consist of outlying cases.
             flagged = np.mean([fit.full["outliers"] for fit in fits.values()], axis=0)
-            work = partial(fit_parts, sample, np.flatnonzero(flagged <= 0.5), model, runner.seed)
+            clean, smooth = np.flatnonzero(flagged <= 0.5), sample.without_steps
+            work = partial(fit_parts, sample, smooth, clean, model, runner.seed)
             stable = [fits[K] for K in numbers]
             for splits in (range(few), range(few, self.n_splits)):
                 later -= len(numbers) * len(splits)
@@ -308,27 +314,28 @@ class Stability(Search):
     def _decide(self, sample: Sample, fits: dict[int, Fits], runner: Runner) -> None:
         import pandas as pd
 
-        self.n_clusters_, self.n_slices_, self._sample = 1, None, sample
+        self._sample = sample
         candidates = [
             K
             for K in sorted(fits, reverse=True)
             if fits[K].stability >= self.near_threshold or fits[K].is_stable_in_larger
         ]
-        likely: list[int] = []  # of which the largest is chosen if one of them passes the level
-        slices: list[int] = []
+        numbers: dict[str, list[int]] = {CLEAR: [], UNKNOWN: [], NONE: []}
+        found: dict[str, int] = {}  # the largest number of each kind, if one of it passes the level
         for K in candidates:
             fit = fits[K]
             if self.n_references:
                 self._compare(sample, fit, runner)
             if not self._is_stable(fit) or fit.cloud.p_value > max(WEAK_LEVEL, self.level):
                 continue
-            numbers = likely if self._has_gaps(sample, fit) else slices
-            numbers.append(K)
+            gaps = self._gaps(sample, fits, K)
+            numbers[gaps].append(K)
             if not fit.cloud.p_value > self.level:
-                if numbers is likely:
-                    self.n_clusters_, self.n_slices_ = likely[0], None
+                found.setdefault(gaps, numbers[gaps][0])
+                if gaps == CLEAR:
                     break
-                self.n_slices_ = slices[0]
+        self.n_clusters_ = found.get(CLEAR, found.get(UNKNOWN, 1))
+        self.n_slices_ = found.get(NONE) if self.n_clusters_ == 1 else None
         self.agreements_ = np.full((self.n_splits, len(fits)), np.nan)
         for i, fit in enumerate(fits.values()):
             self.agreements_[: len(fit.splits), i] = fit.agreements
@@ -346,7 +353,7 @@ class Stability(Search):
                 "features_enough": [float(fit.full["n_enough"]) for fit in all_fits],
                 "p_value": [fit.cloud.p_value for fit in all_fits],
                 "pair_p_value": [fit.cloud.pair for fit in all_fits],
-                "density_between": [fit.density_between for fit in all_fits],
+                "density_between": [fit.between.density for fit in all_fits],
                 "stable": [self._is_stable(fit) for fit in all_fits],
             }
         )
@@ -356,10 +363,21 @@ class Stability(Search):
         self.reason_ = self._reason(fits)
         self._fits = fits.get(self.n_clusters_)
 
-    def _has_gaps(self, sample: Sample, fit: Fits) -> bool:
-        """Whether there are gaps between neighbors, and clear ones if the cases are a sequence."""
-        is_sequence = is_a_sequence(*self._cells(sample, fit))
-        return not fit.density_between > (MAX_DENSITY_OF_SEQUENCES if is_sequence else MAX_DENSITY)
+    def _gaps(self, sample: Sample, fits: dict[int, Fits], K: int) -> str:
+        """Say whether there are gaps between clusters, or whether these are slices of a gradient.
+
+        Small clusters have too few cases for clear odds; where larger samples find them again, the
+        pairs are compared. Where the cases between clusters do not say, another stable number may
+        show that they lie along a gradient.
+        """
+        fit, enough = fits[K], np.log(ENOUGH_ODDS)
+        if is_a_sequence(*self._cells(sample, fit)):
+            return NONE if fit.between.density > MAX_DENSITY_OF_SEQUENCES else CLEAR
+        if fit.between.evidence <= (0 if fit.is_stable_in_larger else -enough):
+            return CLEAR
+        stable = [other for other in fits.values() if other.stability >= self.threshold]
+        against = max(other.between.evidence for other in [fit, *stable])
+        return NONE if against >= enough else UNKNOWN
 
     def _is_stable(self, fit: Fits) -> bool:
         """Whether clusters are stable, and no two large neighbors are halves of one cluster.
@@ -391,9 +409,6 @@ class Stability(Search):
         used = np.flatnonzero(weights > 0)
         cells = to_dense(sample.X[clean][:, used]) * np.sqrt(weights[used])
         return cells, fit.full["labels"][clean]
-
-    def _chosen(self) -> dict[str, Any]:
-        return with_clusters(self.estimator, self.n_clusters_)
 
     def _refit(self, X: Any, counted: dict[str, Any], searched_all: bool) -> None:
         """Fit the chosen model, and number what is known of its clusters and cases as it does."""
@@ -461,6 +476,11 @@ class Stability(Search):
                 text += f". More than {K} were not tried"
             if smaller:
                 text += f". {_listed(smaller, 'or')} clusters, a coarser view, are stable as well"
+            if self._gaps(self._sample, fits, K) == UNKNOWN:
+                text += (
+                    ". Whether there are gaps between them is open: too few cases lie between "
+                    "neighbors to tell clusters from slices of a gradient"
+                )
             return f"{text}.{self._at_least(fits)}"
         if larger:
             clusters = f"{_listed(larger)} clusters are"

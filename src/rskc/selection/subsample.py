@@ -25,6 +25,8 @@ from rskc.selection.runner import rng_of
 DRAW = 2**32 - 1
 # A feature of 3 to 20 values has steps: the gaps between its values are no gaps between clusters.
 FEWEST_STEPS, MOST_STEPS = 3, 20
+# So many cases, or up to twice as many, show at once which features may be of few values.
+SOME_CASES = 50
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,8 @@ class Sample:
         if issparse(self.X):
             return self.X
         rng, smooth = np.random.default_rng(0), {}
-        for j, column in enumerate(self.X.T):
-            if np.unique(column[:: max(1, len(column) // 100)]).size > MOST_STEPS + 1:
-                continue
+        for j in _of_few_values(self.X):
+            column = self.X[:, j]
             values = np.unique(column[~np.isnan(column)])
             if FEWEST_STEPS <= len(values) <= MOST_STEPS:
                 between = (values[1:] + values[:-1]) / 2
@@ -74,6 +75,12 @@ class Sample:
     def take(self, cases: np.ndarray) -> Sample:
         """Return some of the cases, by number or as a mask, with their weights."""
         return Sample(self.X[cases], None if self.weights is None else self.weights[cases])
+
+
+def _of_few_values(X: np.ndarray) -> np.ndarray:
+    """Return the features that may have steps: some cases of theirs have few values."""
+    some = np.sort(X[:: max(1, len(X) // SOME_CASES)], axis=0)  # NaN is the last
+    return np.flatnonzero((some[1:] > some[:-1]).sum(axis=0) < MOST_STEPS)
 
 
 @dataclass(frozen=True)

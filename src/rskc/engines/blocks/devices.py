@@ -32,12 +32,13 @@ from rskc.engines.memory import MemoryEngine
 from rskc.utils.machine import free_memory
 
 # What a thread has of its block on the device, as many times the block: rows, a table, work arrays.
-BLOCKS_IN_WORK = 7
-# Threads that work on blocks of this process: four keep the bus busy, and more are in each other's
-# way between passes. A fit of 10 GB took 70 s with 16, and 34 s with eight or four.
+BLOCKS_IN_WORK = 10
+# Threads that work on blocks of this process: more are in each other's way between passes, and
+# fewer wait for the bus. A fit of 10 GB took 70 s with 16, and 34 s with eight or four; of 80 GB
+# 103 to 121 s with eight, and more than 140 s with four.
 DEVICE_THREADS = 8
 # Bytes of the blocks into which an array in memory is cut: large ones, of which a graph has few
-# tasks, up to a third of the device memory in work.
+# tasks, up to three quarters of the device memory in work.
 LEAST_BYTES, BLOCK_BYTES = 2**24, 2**29
 
 
@@ -53,6 +54,11 @@ class Device:
         self._locked: Counter[tuple[int, int]] = Counter()  # first and last byte: how many need it
         self._lock = threading.Lock()
         self.n_copied = 0  # bytes that went there
+
+    @cached_property
+    def ops(self) -> DeviceOps:
+        """What brings arrays of length n here."""
+        return DeviceOps(self.torch.empty(0, device=self.place))
 
     @contextmanager
     def work(self) -> Iterator[None]:
@@ -152,7 +158,7 @@ def placed(X: np.ndarray, device: str) -> Any:
     budget = memory_budget(partial(free_on, device), DEVICE_MEMORY)
     if X.size * (X.dtype.itemsize + 16) <= budget:
         return device_named(device).copy(X)
-    share = budget // (3 * BLOCKS_IN_WORK * DEVICE_THREADS)
+    share = 3 * budget // (4 * BLOCKS_IN_WORK * DEVICE_THREADS)
     size = min(max(share, LEAST_BYTES), BLOCK_BYTES) // (X.shape[1] * X.dtype.itemsize)
     blocks = cut(X, max(1, size))
     device_named(device).lock(X, blocks)
@@ -167,7 +173,7 @@ def cut(X: np.ndarray, size: int) -> da.Array:
     X, name, firsts = np.asarray(X), f"rskc-rows-{uuid4().hex}", range(0, len(X), size)
     graph = {(name, i, 0): X[first : first + size] for i, first in enumerate(firsts)}
     chunks = tuple(map(len, graph.values())), X.shape[1:]
-    blocks = da.Array(graph, name, chunks, meta=X[:0])
+    blocks: Any = da.Array(graph, name, chunks, meta=X[:0])
     blocks.are_views = True
     return blocks
 
@@ -206,10 +212,11 @@ class OnDevice:
 
     def ask(self, name: str, *values: Any, **options: Any) -> Any:
         """Call a method of the owner, with values that go to the device."""
-        with device_named(self.device).work():
-            owner = self.owner
-            there = (owner.arrays.from_numpy(v) if is_of_cases(v) else v for v in values)
-            return self._in_memory(getattr(owner, name)(*there, **options))
+        device = device_named(self.device)
+        with device.work():
+            # First: behind the rows they would wait for the bus.
+            there = [device.ops.from_numpy(v) if is_of_cases(v) else v for v in values]
+            return self._in_memory(getattr(self.owner, name)(*there, **options))
 
     @property
     def width(self) -> int:

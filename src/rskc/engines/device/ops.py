@@ -14,9 +14,9 @@ from rskc.engines.device import passes_array
 
 def to_host(array: Any) -> np.ndarray:
     """Copy an array of any kind into memory."""
-    if is_torch_array(array) or is_cupy_array(array):
-        array = to_device(array, "cpu")
-    return np.asarray(array)
+    if is_torch_array(array):
+        return array.detach().cpu().numpy()
+    return np.asarray(to_device(array, "cpu") if is_cupy_array(array) else array)
 
 
 def fetch(*arrays: Any) -> list[np.ndarray]:
@@ -60,7 +60,10 @@ class DeviceOps(ArrayOps):
         return UNKNOWN_WORK_BYTES if free is None else free // WORK_SHARE
 
     def asarray(self, array, dtype=None):
-        return self.xp.asarray(np.ascontiguousarray(array), dtype=dtype, device=self.device)
+        array = np.ascontiguousarray(array)
+        if hasattr(self.xp, "from_numpy") and array.flags.writeable:  # other threads go on
+            return self.xp.from_numpy(array).to(self.device, dtype)
+        return self.xp.asarray(array, dtype=dtype, device=self.device)
 
     def to_numpy(self, array):
         return to_host(labels_of(array))
