@@ -90,11 +90,10 @@ class Stability(Search):
     the other half made. The more of them lie in its middle third, as compared with the thirds
     beside it, the more likely the clusters are slices: odds of 5 to 1 decide. The largest number
     with gaps is chosen. Where no number is seen to have gaps, it is the largest that is not seen to
-    be slices, unless another stable number shows a gradient: few cases may be too few to tell, and
-    ``reason_`` says that this is open.
-    ``n_slices_`` keeps the number of slices. Of a sequence, where clusters are stretches of the
-    table and each case resembles the one before, the middle third may hold 20% of the cases that
-    are beside it: halves of it agree whatever its course.
+    be slices, unless another stable number shows a gradient: there may be too few cases to tell,
+    and ``reason_`` says that it is open. ``n_slices_`` keeps the number of slices. Of a sequence,
+    where clusters are stretches of the table and each case resembles the one before, the middle
+    third may hold 20% of the cases that are beside it: halves of it agree whatever its course.
 
     Parameters
     ----------
@@ -479,7 +478,7 @@ class Stability(Search):
                 text += f". More than {K} were not tried"
             if smaller:
                 text += f". {_listed(smaller, 'or')} clusters, a coarser view, are stable as well"
-            if self._gaps(self._sample, fits, K) == UNKNOWN:
+            if any(fits[K].between) and self._gaps(self._sample, fits, K) == UNKNOWN:
                 text += (
                     ". Whether there are gaps between them is open: too few cases lie between "
                     "neighbors to tell clusters from slices of a gradient"
