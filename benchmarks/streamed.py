@@ -175,9 +175,9 @@ def copy_of(blocks, device: str) -> Callable[[], object]:
 
 def pass_over(blocks, device: str) -> Callable[[], object]:
     """Return what finds the nearest centers of all cases, and sums these, in one read."""
-    from rskc.engines.blocks import blocks_engine
+    from rskc.engines.blocks import BlocksEngine
 
-    engine = blocks_engine(blocks, device=device)
+    engine = BlocksEngine(blocks, device=device)
     table = engine.table(engine.equal_weights())
     rows = next(iter(blocks.dask.values()))
     centers = table.place(rows[None, :CLUSTERS].astype(float))

@@ -105,3 +105,12 @@ def read_only(X):
     X = X.copy()
     X.setflags(write=False)
     return X
+
+
+def with_missing(X, share=0.08, seed=1):
+    """A copy with missing cells; each row and column keeps a cell."""
+    rng = np.random.default_rng(seed)
+    missing = rng.random(X.shape) < share
+    missing[np.arange(len(X)), rng.integers(0, X.shape[1], len(X))] = False
+    missing[rng.integers(0, len(X), X.shape[1]), np.arange(X.shape[1])] = False
+    return np.where(missing, X.dtype.type(np.nan), X)

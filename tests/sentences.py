@@ -15,8 +15,8 @@ import pandas as pd
 
 from rskc import RobustSparseKMeans
 from rskc.report import summarize
-from rskc.report._prose import advise
-from rskc.report._searches import curves_of
+from rskc.report._charts import curves_of
+from rskc.report._words import advise
 from rskc.selection import Stability
 
 KEPT = Path(__file__).with_name("sentences.txt")
@@ -55,6 +55,11 @@ def stable():
 # Numbers that call for no advice, and changes to them
 
 
+NOT_CONVERGED = "Not converged after max_iter=10 iterations; raise max_iter or tol."
+EXPOSED = (
+    "One of the clusters keeps 3 cases only (a, b), and up to 5 cases may be outliers; no solution "
+    "without such a cluster was found. Lower trim or n_clusters."
+)
 UNITS = {
     "warnings": [
         "salary spreads 12,000 times as far as height: the weight of a feature follows its "
@@ -101,8 +106,9 @@ def clusters(*sizes, silhouette=0.6):
 
 ONE = {"result__n_clusters": 1, "clusters": clusters(100)}
 CHANGES = [
-    {"warnings": ["Not converged; raise it."], "warning_kinds": ["not converged"]},
     {"warnings": ["Of an old file."], "warning_kinds": [""]},
+    {"warnings": [NOT_CONVERGED], "warning_kinds": ["not converged"]},
+    {"warnings": [EXPOSED], "warning_kinds": ["exposed cluster"]},
     {**ONE, "searches": []},
     {**ONE, "searches": [NONE]},
     {**ONE, "searches": [NONE | {"table": {"rows": []}}]},
@@ -115,6 +121,7 @@ CHANGES = [
     {"result__l1_bound": 50**0.5},
     {"result__l1_bound": 1.0, "result__top_share": 1.0},
     {"result__top_share": 0.97},
+    {"result__top_share": 0.97, "result__top_feature": "annual spend"},
     {"result__top_share": 0.97, "data__spreads": WIDE},
     {"result__l1_bound": 1.0, "result__top_share": 1.0, "result__automatic": True},
     {"result__silhouette": 0.1},
@@ -140,6 +147,8 @@ OPTIONS = {
     "trim": "--trim",
     "l1_bound": "--l1-bound",
     "n_clusters": "--clusters",
+    "max_iter": "--max-iter",
+    "drop": "--drop",
     "Stability": "rskc select-k",
     "Clest": "rskc select-k --method clest",
     "GapL1": "rskc select-l1",
@@ -255,9 +264,10 @@ def written() -> str:
         parts += [f"# {title}", "", *new, ""]
     parts += ["# Advice, in Python and at a terminal", ""]
     for changes in CHANGES:
-        for item in advise(facts(**changes)):
+        both = (advise(facts(**changes), names) for names in ({}, OPTIONS))
+        for item, typed in zip(*both, strict=True):
             parts.append(f"{item['about']}: {item['text']}")
-        parts += [f"  {item['brief']}" for item in advise(facts(**changes), OPTIONS)]
+            parts += [f"  {text}" for text in dict.fromkeys((typed["text"], typed["brief"]))]
     return "\n".join(parts) + "\n"
 
 

@@ -106,29 +106,23 @@ def test_uneven_sizes_differ_by_one():
 
 
 @pytest.mark.parametrize(
-    ("make", "arguments", "message"),
+    ("make", "name", "value", "others"),
     [
-        (make_figure1, {"n_samples": 2}, r"n_samples=2 must be an integer >= 3"),
-        (make_figure1, {"n_samples": 30.0}, r"n_samples=30\.0 must be an integer"),
-        (make_figure1, {"n_features": 1}, r"n_features=1 must be an integer >= 2"),
-        (make_figure1, {"random_state": -1}, r"random_state=-1 must be None, an int >= 0"),
-        (make_figure1, {"random_state": "a"}, r"random_state='a' must be"),
-        (make_masking, {"n_samples": True}, r"n_samples=True must be"),
-        (make_simulation, {"model": 3}, r"model=3 must be one of 0, 1, 2"),
-        (make_simulation, {"n_informative": 501}, r"n_informative=501 must be .* \[1, 500\]"),
-        (make_contaminated, {"kind": "rows"}, r"kind='rows' must be one of 'shared_cell'"),
-        (make_contaminated, {"kind": ["rows"]}, r"kind=\['rows'\] must be one of"),
-        (make_contaminated, {"kind": "far_rows", "n_outliers": 61}, r"n_outliers=61 .* \[0, 60\]"),
-        (
-            make_contaminated,
-            {"kind": "clump_cells", "n_informative": 498},
-            r"n_informative=498 must be an integer in \[1, 497\]",
-        ),
+        *((make_figure1, "n_samples", value, {}) for value in (2, 30.0, True)),
+        (make_figure1, "n_features", 1, {}),
+        *((make_figure1, "random_state", value, {}) for value in (-1, "a")),
+        (make_simulation, "model", 3, {}),
+        (make_simulation, "n_informative", 501, {}),
+        *((make_contaminated, "kind", value, {}) for value in ("rows", ["rows"])),
+        (make_contaminated, "n_outliers", 61, {"kind": "far_rows"}),
+        (make_contaminated, "n_informative", 498, {"kind": "clump_cells"}),
+        (make_design, "name", "widest", {}),
+        (make_design, "random_state", "seed", {"name": "wide"}),
     ],
 )
-def test_bad_arguments_are_named(make, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        make(**arguments)
+def test_bad_arguments_are_named(make, name, value, others):
+    with pytest.raises(ValueError, match=rf"^{name}=.* must be .*\.$"):
+        make(**{name: value} | others)
 
 
 @pytest.mark.parametrize("name", [*DESIGNS, *SMALL_CLUSTERS, *NULLS])
@@ -159,10 +153,6 @@ def test_designs_have_the_clusters_and_outlying_cells_they_name():
     assert_array_equal(np.bincount(small.labels), [75, 63, 12])
 
 
-def test_designs_take_a_generator_and_refuse_other_names():
+def test_designs_take_a_generator():
     drawn = [make_design("wide", np.random.default_rng(5)).data for _ in range(2)]
     assert_array_equal(*drawn)
-    with pytest.raises(ValueError, match="name='widest' must be one of 'equal, rows'"):
-        make_design("widest")
-    with pytest.raises(ValueError, match="random_state"):
-        make_design("wide", "seed")

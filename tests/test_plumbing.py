@@ -152,7 +152,7 @@ def test_the_rule_itself(importer, imported, allowed):
     ("importer", "name", "crosses"),
     [
         ("report", "rskc.displays._style.PALETTE", True),
-        ("report", "rskc.displays.clusters._plane", True),
+        ("report", "rskc.displays.cases._plane", True),
         ("cli", "rskc._secrets.x", True),
         ("displays", "rskc.displays._style.PALETTE", False),
         ("report", "rskc.pictures.planes.plane", False),

@@ -169,7 +169,7 @@ def compare_solutions(
     for model in (a, b):
         check_is_fitted(model, "cluster_centers_")
     _check_features(a, b)
-    first, second = _judgment(a, X), _judgment(b, X)
+    first, second = _partition(a, X), _partition(b, X)
     n, names, weights = len(first.labels), None if X is None else names_of_cases(X), None
     if X is None:
         names = _cases_of_both(a, b)
@@ -209,8 +209,8 @@ def _cases_of_both(a: Any, b: Any) -> Any:
     return names[0] if names else None
 
 
-class Judgment(NamedTuple):
-    """What a solution says of cases and features."""
+class Partition(NamedTuple):
+    """The clusters of some cases, which of them are outliers, and the weights of the features."""
 
     labels: np.ndarray
     outliers: np.ndarray
@@ -218,19 +218,18 @@ class Judgment(NamedTuple):
     n_clusters: int
 
 
-def _judgment(model: Any, X: Any) -> Judgment:
+def _partition(model: Any, X: Any) -> Partition:
     """Return what a model says of cases, or without any of those of its fit."""
-    found = (
-        (model.labels_, model.outliers_) if X is None else (model.predict(X), model.is_outlier(X))
-    )
-    labels, outliers, weights = map(to_numpy, (*found, model.feature_weights_))
-    return Judgment(labels, outliers, weights, model.cluster_centers_.shape[0])
+    labels = model.labels_ if X is None else model.predict(X)
+    outliers = model.outliers_ if X is None else model.is_outlier(X)
+    labels, outliers, weights = map(to_numpy, (labels, outliers, model.feature_weights_))
+    return Partition(labels, outliers, weights, model.cluster_centers_.shape[0])
 
 
 def compare(
-    a: Judgment, b: Judgment, cases: Any, features: Any, weights: np.ndarray | None = None
+    a: Partition, b: Partition, cases: Any, features: Any, weights: np.ndarray | None = None
 ) -> SolutionComparison:
-    """Compare two judgments of the same cases and features.
+    """Compare two partitions of the same cases, and the weights of the same features.
 
     Clusters are matched, and error rates computed, by the weights of the cases; cases are counted.
     """
@@ -263,11 +262,8 @@ def compare(
     table.index.name, table.columns.name = "a", "b"
     order = np.argsort(-np.maximum(a.weights, b.weights), kind="stable")
     order = order[(a.weights[order] > 0) | (b.weights[order] > 0)]
-    columns = {
-        "feature": features[order],
-        "weight_a": a.weights[order],
-        "weight_b": b.weights[order],
-    }
-    is_new, is_lost = columns["weight_a"] == 0, columns["weight_b"] == 0
-    columns["change"] = np.select([is_new, is_lost], ["gained", "lost"], "kept").astype(object)
-    return SolutionComparison(table, matches, rates[0], rates[1], frame, pd.DataFrame(columns))
+    columns = {"feature": features, "weight_a": a.weights, "weight_b": b.weights}
+    kept = pd.DataFrame({name: values[order] for name, values in columns.items()})
+    changes = np.select([kept.weight_a == 0, kept.weight_b == 0], ["gained", "lost"], "kept")
+    weights_of_both = kept.assign(change=changes.astype(object))
+    return SolutionComparison(table, matches, rates[0], rates[1], frame, weights_of_both)

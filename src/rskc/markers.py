@@ -151,7 +151,7 @@ def effects_between(
     for first in range(0, p, step):
         some = slice(first, min(p, first + step))
         cells = table[:, some].toarray()[kept] if sparse else table[kept, some]
-        cells = np.ascontiguousarray(cells.T, dtype=np.float64)  # a row a feature
+        cells = np.ascontiguousarray(cells.T, dtype=np.float64)  # one row per feature
         cut = ~np.isin(np.arange(first, some.stop), indicators) & ~_two_valued(cells)
         for whole, part in zip(made, _effects(cells, ends, cut, own), strict=True):
             whole[..., some] = part

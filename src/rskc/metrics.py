@@ -89,7 +89,7 @@ def sensitivity(true: Any, labels: Any, sample_weight: Any = None) -> Any:
     Returns
     -------
     table : pandas.DataFrame
-        A row a class, in sorted order, or as first seen if the classes have none: ``class``,
+        One row per class, in sorted order, or as first seen if the classes have none: ``class``,
         ``size``, ``cluster`` and ``sensitivity``. Of clusters that hold equally many the first in
         that order is named. With weights also ``weight``, that of the class, of which
         ``sensitivity`` is a share; ``size`` is the number of cases.
@@ -224,7 +224,7 @@ def silhouette_means(
     Returns
     -------
     table : pandas.DataFrame
-        A row a cluster, numbered as in ``silhouette.nearest``: ``cluster``, ``size``,
+        One row per cluster, numbered as in ``silhouette.nearest``: ``cluster``, ``size``,
         ``n_outliers``, ``mean``, ``mean_without_outliers`` and ``mean_of_outliers``; a mean over no
         case is NaN. With weights also ``weight``, that of the cluster; ``size`` and ``n_outliers``
         are numbers of cases.
@@ -279,8 +279,8 @@ def silhouette_means(
 def feature_precision(weights: Any, true_features: Any, n_top: int | None = None) -> int:
     """Count the true features among those with the largest weights.
 
-    This is the paper's measure of precision: how many of the 50 features that tell its clusters
-    apart are among the 50 largest weights. Divide it by the number of true features for a share.
+    This is the paper's measure of precision: how many of the 50 features that separate its clusters
+    are among the 50 largest weights. Divide it by the number of true features for a share.
 
     Parameters
     ----------

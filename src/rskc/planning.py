@@ -48,7 +48,7 @@ SEARCH_SECONDS = 1.0
 # A cell of a larger table takes longer than one of a part: passes leave the caches, and there are
 # more iterations. Settled on eight fits of 200 x 20,000 to 1,600,000 x 20, of which the parts told
 # 0.5 to 1.1 of the time.
-BEYOND = 1.3
+LARGE_TABLE_FACTOR = 1.3
 # The range is this many times as short and as long; of what was made as a whole, it is less.
 SPREAD, KNOWN_SPREAD = 1.6, 1.2
 # Of blocks: the bytes of a case while outliers are judged, and what a thread makes of its block.
@@ -322,7 +322,7 @@ def _needs(parts: _Parts) -> _Needs:
     if took[-1].cells == n * p:  # the whole was fitted
         return _Needs(seconds, peak, peak, KNOWN_SPREAD)
     if parts.size == n:
-        return _Needs(BEYOND * seconds, peak, peak, SPREAD)
+        return _Needs(LARGE_TABLE_FACTOR * seconds, peak, peak, SPREAD)
     few, columns = next(parts.sizes())
     rows = min(n // STEP, max(STEP * few, LONG_WORK // (columns * parts.model.n_clusters)))
     share = rows * columns / (n * p)
@@ -333,7 +333,7 @@ def _needs(parts: _Parts) -> _Needs:
         part = AnyTable(cut(part.X, -(-rows // COUNTED_BLOCKS)), part.weights)
     last = parts.traced(part, share, few)
     a_cell = max(last.seconds - took[0].seconds, 0.0) / (last.cells - took[0].cells)
-    seconds = BEYOND * (seconds + a_cell * n * p)
+    seconds = LARGE_TABLE_FACTOR * (seconds + a_cell * n * p)
     return _Needs(seconds, max(peak, last.peak / share), peak, SPREAD)
 
 

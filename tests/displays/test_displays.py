@@ -17,10 +17,9 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_blobs
-from sklearn.exceptions import NotFittedError
 
 from rskc import RobustSparseKMeans
-from rskc.datasets import make_figure1, make_masking
+from rskc.datasets import make_figure1
 from rskc.displays import (
     CellsDisplay,
     ClusterDisplay,
@@ -45,7 +44,6 @@ pytestmark = pytest.mark.usefixtures("closed_figures")
 pl = Optional("polars")
 ALL = [ClusterDisplay, HeatmapDisplay, OutlierDisplay, SilhouetteDisplay, WeightsDisplay]
 OF_SEARCHES = [SearchDisplay, ConsensusDisplay, SelectionDisplay]
-OF_NEW_CASES = [ClusterDisplay, HeatmapDisplay, SilhouetteDisplay]
 
 
 def make_data():
@@ -68,6 +66,7 @@ def fit(X, K=3, **settings):
 
 X = make_data()
 MODEL = fit(X)
+FLAT = np.column_stack([X, np.ones(60)]).astype(np.float32)
 
 
 def with_missing():
@@ -120,87 +119,91 @@ def test_sets_axes_and_figure(display):
 
 @each_display
 def test_draws_in_given_axes_and_again(display):
-    figure, (one, other) = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
+    figure = plt.figure(figsize=(12, 5), layout="constrained")
+    one, other = (part.subplots() for part in figure.subfigures(1, 2))
     drawn = display.from_estimator(*given(display), ax=one)
     assert drawn.ax_ is one
     assert drawn.plot(ax=other) is drawn
     assert drawn.ax_ is other
-    assert drawn.figure_ is figure
     assert len(plt.get_fignums()) == 1
 
 
-@each_display
-def test_draws_in_a_subfigure(display):
-    figure = plt.figure(figsize=(12, 5), layout="constrained")
-    ax = figure.subfigures(1, 2)[0].subplots()
-    assert display.from_estimator(*given(display), ax=ax).ax_ is ax
+def frame_of(X):
+    return pd.DataFrame(X, columns=list("abcdef"))
 
 
-@pytest.mark.parametrize("display", ALL)
-def test_refuses_an_unfitted_model(display):
-    with pytest.raises(NotFittedError):
-        display.from_estimator(RobustSparseKMeans(3), X)
+FITS = {
+    "pandas": lambda: (fit(frame_of(X)), frame_of(X)),
+    "polars": lambda: (fit(pl.from_pandas(frame_of(X))), pl.from_pandas(frame_of(X))),
+    "missing": lambda: (fit(with_missing()), with_missing()),
+    "float32, a constant": lambda: (fit(FLAT, l1_bound=None), FLAT),
+    "one feature of one": lambda: (fit(X[:, :1], l1_bound=None), X[:, :1]),
+    "all features": lambda: (fit(X, l1_bound=None), X),
+    "one feature of six": lambda: (fit(X, l1_bound=1), X),
+    "no trimming": lambda: (fit(X, trim=0), X),
+    "20 clusters": lambda: (fit(X, 20, trim=0), X),
+    "one cluster": lambda: (fit(X, 1), X),
+}
+
+
+@pytest.mark.parametrize("kind", FITS)
+def test_all_fits_can_be_drawn(kind):
+    model, table = FITS[kind]()
+    for display in ALL:
+        if (display, kind) != (SilhouetteDisplay, "one cluster"):
+            draw(display, model, table)
 
 
 @pytest.mark.parametrize("n", [1, 7])
-@pytest.mark.parametrize("display", OF_NEW_CASES)
+@pytest.mark.parametrize("display", [ClusterDisplay, HeatmapDisplay, SilhouetteDisplay])
 def test_new_cases_are_welcome(display, n):
     assert len(display.from_estimator(MODEL, X[:n]).labels) == n
 
 
-def test_what_trimmed_new_cases_is_not_known():
-    with pytest.raises(ValueError, match="X has 7 cases and the model was fitted to 60"):
-        OutlierDisplay.from_estimator(MODEL, X[:7])
-
-
-@pytest.mark.parametrize("display", ALL)
-@pytest.mark.parametrize("make", [pd.DataFrame, lambda X, **how: pl.DataFrame(X, **how)])
-def test_takes_frames(display, make):
-    names = list("abcdef")
-    frame = make({name: X[:, j] for j, name in enumerate(names)})
-    assert display.from_estimator(fit(frame), frame).ax_.get_title(loc="left")
-
-
-@pytest.mark.parametrize("display", ALL)
-def test_missing_cells_and_unobserved_cases(display):
-    missing = with_missing()
-    draw(display, fit(missing), missing)
-
-
-@pytest.mark.parametrize("display", [ClusterDisplay, SilhouetteDisplay])
-def test_nothing_but_unobserved_cases_cannot_be_drawn(display):
-    with pytest.raises(ValueError, match="nothing to draw: none of its 3 cases"):
-        display.from_estimator(MODEL, np.full((3, 6), np.nan))
-    assert not plt.get_fignums()
-
-
-@pytest.mark.parametrize("display", ALL)
 @pytest.mark.parametrize(
-    "settings",
-    [{"l1_bound": None}, {"l1_bound": 1}, {"trim": 0}, {"K": 20, "trim": 0}, {"K": 1}],
-    ids=["all features", "one feature", "no trimming", "20 clusters", "one cluster"],
+    ("display", "model", "table", "how", "words"),
+    [
+        *((display, RobustSparseKMeans(3), X, {}, "not fitted") for display in ALL),
+        (OutlierDisplay, MODEL, X[:7], {}, "X has 7 cases and the model was fitted to 60"),
+        (ClusterDisplay, MODEL, X[:3] * np.nan, {}, "nothing to draw: none of its 3 cases"),
+        (SilhouetteDisplay, MODEL, X[:3] * np.nan, {}, "nothing to draw: none of its 3 cases"),
+        (SilhouetteDisplay, fit(X, 1), X, {}, "fit a model with n_clusters >= 2"),
+        (ClusterDisplay, MODEL, X, {"stability": [1, 1]}, r"shape \(2,\) and X 60 cases"),
+        (ClusterDisplay, MODEL, X, {"kind": "tsne"}, "one of 'auto', 'features', 'pca'"),
+        (WeightsDisplay, MODEL, X, {"n_top": 0}, "n_top="),
+        (WeightsDisplay, MODEL, X, {"n_top": "all"}, "n_top="),
+        (HeatmapDisplay, MODEL, X, {"n_top": 2.5}, "n_top="),
+    ],
 )
-def test_all_settings(display, settings):
-    if (display, settings) != (SilhouetteDisplay, {"K": 1}):
-        draw(display, fit(X, **settings), X)
-
-
-def test_one_cluster_has_no_silhouette():
-    with pytest.raises(ValueError, match="fit a model with n_clusters >= 2"):
-        SilhouetteDisplay.from_estimator(fit(X, K=1), X)
+def test_refusals(display, model, table, how, words):
+    with pytest.raises(ValueError, match=words):
+        display.from_estimator(model, table, **how)
     assert not plt.get_fignums()
 
 
-@pytest.mark.parametrize("display", ALL)
-def test_one_feature_of_one(display):
-    column = X[:, :1]
-    draw(display, fit(column, l1_bound=None), column)
-
-
-@pytest.mark.parametrize("display", ALL)
-def test_float32_and_constant_columns(display):
-    flat = np.column_stack([X, np.ones(60)]).astype(np.float32)
-    assert display.from_estimator(fit(flat, l1_bound=None), flat).ax_.get_title(loc="left")
+@pytest.mark.parametrize(
+    ("display", "bound", "how"),
+    [
+        (ClusterDisplay, 1.6, {"kind": "features"}),
+        (ClusterDisplay, 1.6, {"kind": "pca"}),
+        (ClusterDisplay, 1, {}),
+        (SilhouetteDisplay, 1.6, {}),
+        (HeatmapDisplay, 1.6, {}),
+    ],
+)
+def test_order_of_cases_does_not_matter(display, bound, how):
+    model, order = fit(X, l1_bound=bound), np.random.default_rng(5).permutation(60)
+    one, other = (display.from_estimator(model, Z, **how) for Z in (X, X[order]))
+    assert_allclose(one.ax_.axis(), other.ax_.axis())
+    if display is ClusterDisplay:
+        assert_allclose(one.positions[order], other.positions, atol=1e-9)
+    elif display is HeatmapDisplay:
+        assert_allclose(one.image_.get_array(), other.image_.get_array())
+        assert_array_equal(one.rows_, order[other.rows_])
+    else:
+        for k in range(3):
+            assert_allclose(bar_values(one.bars_[k]), bar_values(other.bars_[k]))
+            assert one.texts_[k].get_text() == other.texts_[k].get_text()
 
 
 def test_importing_and_making_displays_needs_no_matplotlib():
@@ -227,44 +230,34 @@ def test_says_how_to_get_matplotlib(display, monkeypatch):
 # Silhouettes
 
 
-def test_bars_are_the_silhouettes_sorted_within_clusters():
+def test_silhouettes_are_sorted_stacked_and_averaged_within_clusters():
     drawn = SilhouetteDisplay.from_estimator(MODEL, X)
-    found = revised_silhouette(MODEL, X)
-    assert list(drawn.bars_) == [0, 1, 2]
-    for k, patch in drawn.bars_.items():
-        assert_allclose(bar_values(patch), np.sort(found.values[found.nearest == k])[::-1])
-
-
-def test_clusters_are_stacked_with_gaps_and_do_not_overlap():
-    drawn = SilhouetteDisplay.from_estimator(MODEL, X)
-    ends = [(p.get_data().edges.min(), p.get_data().edges.max()) for p in drawn.bars_.values()]
-    gaps = [later[0] - earlier[1] for earlier, later in pairwise(ends)]
-    assert min(gaps) >= 1
+    found, outlying = revised_silhouette(MODEL, X), MODEL.is_outlier(X)
     assert drawn.ax_.yaxis_inverted()
     assert drawn.ax_.get_xlim() == (0, 1)
-
-
-def test_outliers_are_darker_bars_over_the_others():
-    drawn = SilhouetteDisplay.from_estimator(MODEL, X)
-    found, outlying = revised_silhouette(MODEL, X), MODEL.is_outlier(X)
-    assert outlying.any()
     assert set(drawn.outlier_bars_) == set(found.nearest[outlying])
-    for k, patch in drawn.outlier_bars_.items():
-        values = found.values[outlying & (found.nearest == k)]
-        assert_allclose(np.sort(bar_values(patch)), np.sort(values))
-        assert sum(patch.get_facecolor()[:3]) < sum(drawn.bars_[k].get_facecolor()[:3])
-
-
-def test_means_are_written_in_the_clusters():
-    drawn = SilhouetteDisplay.from_estimator(MODEL, X)
-    found, outlying = revised_silhouette(MODEL, X), MODEL.is_outlier(X)
-    for k, text in drawn.texts_.items():
-        mine = found.nearest == k
+    end = -np.inf
+    for k, bars in drawn.bars_.items():
+        mine, edges = found.nearest == k, bars.get_data().edges
+        assert_allclose(bar_values(bars), np.sort(found.values[mine])[::-1])
+        assert edges.min() >= end + 1
+        end, text = edges.max(), drawn.texts_[k]
         values = found.values[mine & ~outlying]
         assert f"cluster {k}: mean {values.mean():.2f} (n = {len(values)})" in text.get_text()
+        assert edges.min() <= text.get_position()[1] <= end
         assert ("outliers" in text.get_text()) == (mine & outlying).any()
-        edges = drawn.bars_[k].get_data().edges
-        assert edges.min() <= text.get_position()[1] <= edges.max()
+        if (mine & outlying).any():
+            darker = drawn.outlier_bars_[k]
+            assert_allclose(np.sort(bar_values(darker)), np.sort(found.values[mine & outlying]))
+            assert sum(darker.get_facecolor()[:3]) < sum(bars.get_facecolor()[:3])
+
+
+@pytest.mark.parametrize("table", [make_figure1(3000, 5, random_state=0).data, with_missing()])
+def test_each_observed_case_has_a_bar(table):
+    drawn = SilhouetteDisplay.from_estimator(fit(table, n_init=1), table)
+    assert sum(map(len, map(bar_values, drawn.bars_.values()))) == len(table) - (len(table) == 60)
+    assert ("not shown: 1 case" in drawn.ax_.get_title(loc="left")) == (len(table) == 60)
+    assert len(ticks(drawn.ax_.yaxis)) == (59 if len(table) == 60 else 0)
 
 
 def test_names_of_cases_stand_at_their_bars():
@@ -273,21 +266,6 @@ def test_names_of_cases_stand_at_their_bars():
     drawn = SilhouetteDisplay.from_estimator(fit(frame), frame)
     order = np.lexsort((-drawn.values, drawn.labels))
     assert ticks(drawn.ax_.yaxis) == [f"case {i}" for i in order]
-
-
-def test_many_cases_are_one_path_a_cluster_without_names():
-    big = make_figure1(3000, 5, random_state=0).data
-    model = fit(big, n_init=1)
-    drawn = SilhouetteDisplay.from_estimator(model, big)
-    assert sum(len(bar_values(patch)) for patch in drawn.bars_.values()) == 3000
-    assert ticks(drawn.ax_.yaxis) == []
-
-
-def test_an_unobserved_case_has_no_bar():
-    missing = with_missing()
-    drawn = SilhouetteDisplay.from_estimator(fit(missing), missing)
-    assert sum(len(bar_values(patch)) for patch in drawn.bars_.values()) == 59
-    assert "not shown: 1 case without" in drawn.ax_.get_title(loc="left")
 
 
 def test_text_of_tiny_clusters_does_not_overlap():
@@ -311,33 +289,14 @@ def test_bars_are_the_weights_the_largest_first():
     assert drawn.more_ is None
 
 
-def test_the_rest_is_counted():
-    model = fit(np.random.default_rng(0).normal(size=(40, 50)), l1_bound=6)
-    selected = int(model.get_support().sum())
-    assert selected > 10
-    drawn = WeightsDisplay.from_estimator(model, n_top=10)
+def test_features_without_a_bar_are_counted():
+    weights = np.sort(np.random.default_rng(0).random(50_000))[::-1]
+    drawn = WeightsDisplay(weights, np.arange(50_000), n_features=60_000).plot(n_top=10)
     assert len(drawn.bars_) == 10
-    assert f"and {selected - 10} more of 50" in drawn.more_.get_text()
-    assert f"{selected} of 50 features" in drawn.ax_.get_title(loc="left")
-
-
-def test_equal_weights_are_said_to_be_equal():
+    assert "and 49,990 more of 60,000" in drawn.more_.get_text()
+    assert "50,000 of 60,000 features" in drawn.ax_.get_title(loc="left")
     drawn = WeightsDisplay.from_estimator(fit(X, l1_bound=None))
     assert "All 6 features have the same weight" in drawn.ax_.get_title(loc="left")
-
-
-def test_many_features():
-    weights = np.sort(np.random.default_rng(0).random(50_000))[::-1]
-    names = np.array([f"gene {j}" for j in range(50_000)], object)
-    drawn = WeightsDisplay(weights, names, n_features=50_000).plot()
-    assert "and 49,970 more of 50,000" in drawn.more_.get_text()
-
-
-@pytest.mark.parametrize("n_top", [0, -1, 2.5, "all"])
-@pytest.mark.parametrize("display", [WeightsDisplay, HeatmapDisplay])
-def test_n_top_is_checked(display, n_top):
-    with pytest.raises(ValueError, match="n_top="):
-        display.from_estimator(MODEL, X, n_top=n_top)
 
 
 # Outliers
@@ -424,13 +383,6 @@ def test_names_do_not_cover_one_another():
     assert not any(a.overlaps(b) for a, b in pairs)
 
 
-def test_masking_example_shows_what_the_unweighted_rule_is_for():
-    masking = make_masking(random_state=0).data
-    drawn = OutlierDisplay.from_estimator(fit(masking, l1_bound=1.4), masking)
-    assert {"0", "1", "2"} <= {text.get_text() for text in drawn.texts_}
-    assert drawn.unweighted[:3].min() > 100 * np.median(drawn.unweighted)
-
-
 # Clusters
 
 
@@ -447,6 +399,9 @@ def test_two_features_are_shown_as_they_are():
         center = model.cluster_centers_[k, strongest]
         assert_allclose(drawn.centers_[k].get_position(), center)
         assert drawn.centers_[k].get_text() == str(k)
+    texts = [text.get_text() for text in drawn.legend_.get_texts()]
+    assert texts[:3] == [f"{k} (n = {n})" for k, n in enumerate(np.bincount(model.labels_))]
+    assert texts[3:] == [f"{outlying.sum()} outlier" + "s" * int(outlying.sum() > 1)]
 
 
 def test_auto_turns_to_components_for_more_features():
@@ -508,11 +463,6 @@ def test_cluster_points_are_paler_the_less_firm():
     )
 
 
-def test_cluster_stability_is_one_number_a_case():
-    with pytest.raises(ValueError, match=r"stability has shape \(3,\) and X 60 cases"):
-        ClusterDisplay.from_estimator(MODEL, X, stability=[1, 1, 1])
-
-
 def test_far_outliers_stand_on_the_edge():
     drawn = ClusterDisplay.from_estimator(fit(X, n_features=2, l1_bound="auto"), X)
     left, right = drawn.ax_.get_xlim()
@@ -544,20 +494,6 @@ def test_missing_cells_are_drawn_at_the_center():
     assert "not shown" in title
 
 
-def test_legend_has_sizes_and_outliers():
-    drawn = ClusterDisplay.from_estimator(MODEL, X)
-    texts = [text.get_text() for text in drawn.legend_.get_texts()]
-    sizes = np.bincount(MODEL.labels_)
-    outlying = int(MODEL.outliers_.sum())
-    assert texts[:3] == [f"{k} (n = {size})" for k, size in enumerate(sizes)]
-    assert texts[3:] == [f"{outlying} outlier" + "s" * (outlying > 1)]
-
-
-def test_kind_is_checked():
-    with pytest.raises(ValueError, match="kind='tsne' must be one of 'auto', 'features', 'pca'"):
-        ClusterDisplay.from_estimator(MODEL, X, kind="tsne")
-
-
 def test_many_cases_are_rasterised():
     rng = np.random.default_rng(0)
     n = 20_001
@@ -570,30 +506,29 @@ def test_many_cases_are_rasterised():
 # Heat map
 
 
-def test_rows_are_ordered_by_cluster_and_distance():
-    drawn = HeatmapDisplay.from_estimator(MODEL, X)
-    labels, distances = MODEL.labels_[drawn.rows_], MODEL.distances_[drawn.rows_]
-    assert (np.diff(labels) >= 0).all()
-    assert all((np.diff(distances[labels == k]) >= 0).all() for k in range(3))
+def test_the_heat_map_is_sorted_standardized_and_marked():
+    model = fit(X, l1_bound=None)
+    drawn, features = HeatmapDisplay.from_estimator(model, X), strongest(model.feature_weights_)
+    labels, distances = model.labels_[drawn.rows_], model.distances_[drawn.rows_]
+    assert_array_equal(np.lexsort((distances, labels)), np.arange(60))
     assert_array_equal(np.sort(drawn.rows_), np.arange(60))
-
-
-def test_cells_are_standardized_without_outliers():
-    drawn = HeatmapDisplay.from_estimator(MODEL, X)
-    features = strongest(MODEL.feature_weights_)
-    tame = X[~MODEL.is_outlier(X)][:, features]
+    outlying = model.is_outlier(X)
+    tame = X[~outlying][:, features]
     expected = (X[:, features] - tame.mean(axis=0)) / tame.std(axis=0)
     assert_allclose(drawn.image_.get_array(), expected[drawn.rows_])
     low, high = drawn.image_.get_clim()
     assert low == -high
     assert high < expected.max()  # an outlying cell does not set the colors
-
-
-def test_cells_as_they_are():
-    drawn = HeatmapDisplay.from_estimator(MODEL, X, standardize=False)
-    cells = X[:, strongest(MODEL.feature_weights_)]
-    assert_allclose(drawn.image_.get_array(), cells[drawn.rows_])
-    assert_allclose(drawn.image_.get_clim(), np.quantile(cells, [0.02, 0.98]))
+    assert_array_equal([bar.get_height() for bar in drawn.strip_], np.bincount(model.labels_))
+    colors = [to_hex(bar.get_facecolor()).upper() for bar in drawn.strip_]
+    assert colors == palette.cluster_colors(3)
+    marked = drawn.rows_[(drawn.marks_.get_ydata() - 0.5).astype(int)]
+    assert_array_equal(np.sort(marked), np.flatnonzero(outlying))
+    raw = HeatmapDisplay.from_estimator(model, X, standardize=False, n_top=2)
+    cells = X[:, features[:2]]
+    assert_allclose(raw.image_.get_array(), cells[raw.rows_])
+    assert_allclose(raw.image_.get_clim(), np.quantile(cells, [0.02, 0.98]))
+    assert "2 features of largest weight, of 6" in raw.ax_.get_title(loc="left")
 
 
 def test_missing_cells_are_masked_and_gray():
@@ -605,15 +540,6 @@ def test_missing_cells_are_masked_and_gray():
     red, green, blue = drawn.image_.cmap.get_bad()[:3]
     assert red == green == blue
     assert "gray: missing" in drawn.ax_.get_title(loc="left")
-
-
-def test_strip_and_marks():
-    drawn = HeatmapDisplay.from_estimator(MODEL, X)
-    assert_array_equal([bar.get_height() for bar in drawn.strip_], np.bincount(MODEL.labels_))
-    colors = [to_hex(bar.get_facecolor()).upper() for bar in drawn.strip_]
-    assert colors == palette.cluster_colors(3)
-    marked = drawn.rows_[(drawn.marks_.get_ydata() - 0.5).astype(int)]
-    assert_array_equal(np.sort(marked), np.flatnonzero(MODEL.is_outlier(X)))
 
 
 def test_names_of_features_and_cases():
@@ -635,39 +561,6 @@ def test_rows_and_names_are_thinned():
     assert 10 < len(ticks(drawn.case_axis_.yaxis)) < 200
     assert drawn.ax_.get_ylim() == (n, 0)
     assert "evenly spaced" in drawn.ax_.get_title(loc="left")
-
-
-def test_heatmap_shows_the_top_features_only():
-    drawn = HeatmapDisplay.from_estimator(fit(X, l1_bound=None), X, n_top=2)
-    assert drawn.image_.get_array().shape == (60, 2)
-    assert "2 features of largest weight, of 6" in drawn.ax_.get_title(loc="left")
-
-
-# Laws
-
-
-def permuted():
-    return np.random.default_rng(5).permutation(60)
-
-
-@pytest.mark.parametrize("kind", ["features", "pca", "rank"])
-def test_order_of_cases_does_not_matter_for_clusters(kind):
-    model, how = (fit(X, l1_bound=1), {}) if kind == "rank" else (MODEL, {"kind": kind})
-    one, other = (ClusterDisplay.from_estimator(model, Z, **how) for Z in (X, X[permuted()]))
-    assert_allclose(one.positions[permuted()], other.positions, atol=1e-9)
-    assert_allclose(one.ax_.axis(), other.ax_.axis())
-
-
-@pytest.mark.parametrize("display", [SilhouetteDisplay, HeatmapDisplay])
-def test_order_of_cases_does_not_matter(display):
-    one, other = (display.from_estimator(MODEL, Z) for Z in (X, X[permuted()]))
-    if display is HeatmapDisplay:
-        assert_allclose(one.image_.get_array(), other.image_.get_array())
-        assert_array_equal(one.rows_, permuted()[other.rows_])
-        return
-    for k in range(3):
-        assert_allclose(bar_values(one.bars_[k]), bar_values(other.bars_[k]))
-        assert one.texts_[k].get_text() == other.texts_[k].get_text()
 
 
 # Style
@@ -701,18 +594,13 @@ def test_odd_names_can_be_drawn_everywhere():
     assert ticks(drawn.ax_.yaxis)[0].startswith(r"_a\$x_")
 
 
-def test_legends_keep_names_that_start_with_an_underscore():
-    ax = plt.subplots()[1]
-    ax.plot([1, 2], label=style.for_legend("_hidden"))
-    assert [text.get_text().strip() for text in ax.legend().get_texts()] == ["_hidden"]
-    assert style.for_legend("seen") == "seen"
-
-
 def test_colors_and_markers_tell_clusters_apart():
     looks = list(zip(palette.cluster_colors(100), palette.cluster_markers(100), strict=True))
     assert len(set(looks)) == 100
     assert len(set(palette.cluster_colors(20))) == 20
     assert set(palette.cluster_markers(7)) == {"o"}
+    assert palette.darker("#FFFFFF", 0.5) == "#808080"
+    assert palette.darker("#0072B2", 1) == "#000000"
 
 
 # Machado, Oliveira and Fernandes (2009): linear RGB as seen without red or green cones.
@@ -745,11 +633,6 @@ def test_twenty_colors_can_be_told_apart_without_red_or_green_cones(vision):
     lab = cielab(palette.cluster_colors(20), vision)
     apart = np.linalg.norm(lab[:, None] - lab[None], axis=2)
     assert apart[np.triu_indices(20, 1)].min() > 17
-
-
-def test_darker_is_darker():
-    assert palette.darker("#FFFFFF", 0.5) == "#808080"
-    assert palette.darker("#0072B2", 1) == "#000000"
 
 
 def test_spread_out_moves_as_little_as_can_be():

@@ -5,7 +5,6 @@ import pickle
 import sys
 import warnings
 import weakref
-from functools import cache
 
 import dask
 import dask.array as da
@@ -21,8 +20,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
+from fits import CASES, TABLES, TALL, assert_same_fit, in_memory, model_for
 from rskc import RobustSparseKMeans
-from rskc.datasets import make_contaminated, make_simulation
+from rskc.datasets import make_simulation
 from rskc.engines import Assignment, engine_for
 from rskc.engines.blocks import engine, order
 from rskc.engines.blocks.order import median, select
@@ -41,61 +41,7 @@ def synchronous():
         yield
 
 
-def with_missing(X, share=0.06, seed=0):
-    return np.where(np.random.default_rng(seed).random(X.shape) < share, X.dtype.type(np.nan), X)
-
-
-TALL = make_simulation(1, 0, n_samples=300, n_features=8, n_informative=3).data
-WIDE = make_contaminated("shared_cell", random_state=0).data[:, :120]
-BLANK = with_missing(TALL)
-BLANK[[0, 1, 7, 150, 299]] = np.nan
-TABLES = {
-    "K-means": (TALL, {"trim": 0.0, "l1_bound": None}),
-    "trimmed": (TALL, {"trim": 0.05, "l1_bound": None}),
-    "sparse": (TALL, {"trim": 0.0, "l1_bound": 1.8}),
-    "robust sparse": (TALL, {"trim": 0.05, "l1_bound": 1.8}),
-    "float32": (TALL.astype(np.float32), {"trim": 0.05, "l1_bound": 1.8}),
-    "a number of features": (TALL, {"trim": 0.05, "n_features": 3}),
-    "features chosen": (TALL, {"trim": 0.1, "l1_bound": "auto"}),
-    "outliers found": (TALL, {"trim": "auto", "l1_bound": 1.8}),
-    "reweighted, missing": (with_missing(TALL), {"trim": 0.1, "l1_bound": 1.5, "reweight": True}),
-    "wide": (WIDE, {"trim": 0.1, "l1_bound": 3.5}),
-    "wide, trimmed": (WIDE, {"trim": 0.1, "l1_bound": None}),
-    "missing": (with_missing(TALL), {"trim": 0.05, "l1_bound": 1.8}),
-    "missing cells, trimmed": (with_missing(TALL), {"trim": 0.05, "l1_bound": None}),
-    "unobserved cases": (BLANK, {"trim": 0.05, "l1_bound": 1.8}),
-    "unobserved cases and no missing cells": (
-        np.where(np.isnan(BLANK).all(axis=1, keepdims=True), np.nan, TALL),
-        {"trim": 0.05, "l1_bound": 1.8},
-    ),
-}
 each_table = pytest.mark.parametrize("name", TABLES)
-CASES = ("labels_", "trimmed_weighted_", "trimmed_unweighted_", "trimmed_", "outliers_")
-
-
-def model_for(name):
-    return RobustSparseKMeans(3, n_init=4, random_state=0, **TABLES[name][1])
-
-
-@cache
-def to_numpy(name):
-    return model_for(name).fit(TABLES[name][0])
-
-
-def assert_same_fit(found, expected):
-    for attribute in CASES:
-        array = np.asarray(getattr(found, attribute))
-        assert_array_equal(array, getattr(expected, attribute), err_msg=attribute)
-    for attribute in ("cluster_centers_", "feature_weights_", "objective_path_"):
-        values = getattr(found, attribute)
-        assert isinstance(values, np.ndarray)
-        assert_allclose(values, getattr(expected, attribute), rtol=1e-9, atol=1e-9)
-    assert found.cluster_centers_.dtype == expected.cluster_centers_.dtype
-    for attribute in ("objective_", "inertia_", "outlier_threshold_"):
-        assert getattr(found, attribute) == pytest.approx(getattr(expected, attribute), rel=1e-9)
-    assert_allclose(found.distances_, expected.distances_, rtol=1e-6, atol=1e-9)
-    assert found.n_missing_ == expected.n_missing_
-    assert found.n_trim_ == expected.n_trim_
 
 
 def cuts(n, least=0):
@@ -119,7 +65,7 @@ def test_a_fit_is_the_same_for_any_blocks(name, data):
     X, _ = TABLES[name]
     chunks = data.draw(cuts(len(X)))
     found = model_for(name).fit(da.from_array(X, chunks=(chunks, X.shape[1])))
-    assert_same_fit(found, to_numpy(name))
+    assert_same_fit(found, in_memory(name))
     for attribute in (*CASES, "distances_"):
         assert getattr(found, attribute).chunks == (chunks,)
 
@@ -130,7 +76,7 @@ def test_a_fit_is_the_same_if_nothing_is_kept(name):
     X, _ = TABLES[name]
     blocks = da.from_array(X, chunks=(len(X) // 3, X.shape[1]))
     with dask.config.set({"rskc.memory": "1kB"}):
-        assert_same_fit(model_for(name).fit(blocks), to_numpy(name))
+        assert_same_fit(model_for(name).fit(blocks), in_memory(name))
 
 
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])
@@ -161,7 +107,7 @@ def test_rows_unknown_in_number(name):
     known = whole[da.from_array(np.arange(len(X) + 5) < len(X), chunks=70)]
     assert np.isnan(known.shape[0])
     found = model_for(name).fit(known)
-    assert_same_fit(found, to_numpy(name))
+    assert_same_fit(found, in_memory(name))
     assert sum(found.labels_.chunks[0]) == len(X)
 
 
@@ -177,10 +123,10 @@ def test_all_kinds_of_starts(init):
 def test_a_dataframe_keeps_its_names():
     frame = pd.DataFrame(TALL, columns=[f"gene {j}" for j in range(8)])
     found = model_for("robust sparse").fit(dd.from_pandas(frame, npartitions=4))
-    assert_same_fit(found, to_numpy("robust sparse"))
+    assert_same_fit(found, in_memory("robust sparse"))
     assert_array_equal(found.feature_names_in_, frame.columns)
     again = found.predict(dd.from_pandas(frame, npartitions=3))
-    assert_array_equal(again, to_numpy("robust sparse").labels_)
+    assert_array_equal(again, in_memory("robust sparse").labels_)
     with pytest.raises(ValueError, match="feature names"):
         found.predict(dd.from_pandas(frame.rename(columns={"gene 1": "gen"}), npartitions=3))
 
@@ -238,7 +184,7 @@ def test_an_error_in_a_block_is_the_users_own():
 @pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
 def test_predictions_are_lazy_and_the_same(name, known):
     X, _ = TABLES[name]
-    model = to_numpy(name)
+    model = in_memory(name)
     blocks = da.from_array(X, chunks=((20, 0, len(X) - 20), X.shape[1]))
     if not known:
         blocks = blocks[da.ones(len(X), chunks=(blocks.chunks[0],), dtype=bool)]
@@ -256,7 +202,7 @@ def test_nothing_is_computed_before_it_is_asked_for():
         raise AssertionError("read")
 
     X = da.ones((10, 8), chunks=(5, 8)).map_blocks(read, dtype=float, meta=np.empty((0, 0)))
-    model = to_numpy("trimmed")
+    model = in_memory("trimmed")
     for method in ("predict", "transform", "score_samples", "is_outlier"):
         assert isinstance(getattr(model, method)(X), da.Array)
 
@@ -498,8 +444,8 @@ def test_the_farthest_are_taken_out_in_one_read():
             found = blocks.take_out_farthest(*own, sums, m)
             assert len(data.reads) - before == (4 if m else 0)
             known = memory.take_out_farthest(groups, labels, memory.sums(groups, 3), m)
-            assert_array_equal(found.far.to_numpy(), known.far)
-            assert_array_equal(found.kept.to_numpy(), known.kept)
+            assert_array_equal(found.far.in_memory(), known.far)
+            assert_array_equal(found.kept.in_memory(), known.kept)
             assert_allclose(found.sums.totals, known.sums.totals, atol=1e-8)
             assert_array_equal(found.sums.counts, known.sums.counts)
 
@@ -515,7 +461,7 @@ def test_a_bracket_that_misses_costs_another_read(monkeypatch):
         found = blocks.take_out_farthest(own, own, blocks.sums(own, 1), 500)
     memory = engine_for(LARGE)
     known = memory.take_out_farthest(labels, labels, memory.sums(labels, 1), 500)
-    assert_array_equal(found.far.to_numpy(), known.far)
+    assert_array_equal(found.far.in_memory(), known.far)
     assert_allclose(found.sums.totals, known.sums.totals, atol=1e-8)
 
 
@@ -638,7 +584,7 @@ OTHERS = {
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("method", ["fit", "predict", "transform", "score_samples"])
 def test_other_collections_are_refused_with_what_X_must_be(name, method):
-    model = RobustSparseKMeans(3) if method == "fit" else to_numpy("trimmed")
+    model = RobustSparseKMeans(3) if method == "fit" else in_memory("trimmed")
     with pytest.raises(TypeError, match=rf"^X is of Dask's type {name}.*dataframe.*\.$") as caught:
         getattr(model, method)(OTHERS[name]())
     assert ("X.to_frame()" in str(caught.value)) == (name in ("Series", "Index"))
@@ -648,17 +594,17 @@ def test_other_collections_are_refused_with_what_X_must_be(name, method):
 def test_sparse_blocks_are_refused_with_how_to_make_them_dense(method):
     message = r"^X has blocks of type csr_matrix; they must be NumPy arrays: .*toarray\(\), .*\.$"
     with pytest.raises(TypeError, match=message):
-        getattr(to_numpy("trimmed"), method)(sparse_blocks())
+        getattr(in_memory("trimmed"), method)(sparse_blocks())
     X = sparse_blocks()
     dense = X.map_blocks(lambda block: block.toarray(), dtype=X.dtype)
-    assert_array_equal(to_numpy("trimmed").predict(dense), to_numpy("trimmed").labels_)
+    assert_array_equal(in_memory("trimmed").predict(dense), in_memory("trimmed").labels_)
 
 
 def test_sparse_blocks_that_do_not_say_so():
     block = dask.delayed(scipy.sparse.csr_matrix)(TALL)
     X = da.from_delayed(block, TALL.shape, TALL.dtype)
     with pytest.raises(TypeError, match="X has blocks of type csr_matrix"):
-        to_numpy("trimmed").predict(X).compute()
+        in_memory("trimmed").predict(X).compute()
     with pytest.raises(TypeError, match=r"^X has blocks of type csr_matrix; .*toarray.*\.$"):
         RobustSparseKMeans(3).fit(X)
 
@@ -680,7 +626,7 @@ def test_chunks_of_columns_are_warned_of_once_at_the_callers_line():
         for method in (model.predict, model.transform, model.score_samples, model.score):
             method(X)
         model.fit_predict(X)
-    assert_same_fit(model, to_numpy("trimmed"))
+    assert_same_fit(model, in_memory("trimmed"))
     first = sys._getframe().f_lineno - 5
     found = [(each.filename, each.lineno) for each in caught if "chunks" in str(each.message)]
     assert found == [(__file__, first), (__file__, first + 3)]
@@ -694,7 +640,7 @@ def test_set_output_leaves_blocks_lazy(output):
     def read(block):
         raise AssertionError("read")
 
-    model, expected = clone(to_numpy("trimmed")), to_numpy("trimmed").transform(TALL)
+    model, expected = clone(in_memory("trimmed")), in_memory("trimmed").transform(TALL)
     blocks = da.from_array(TALL, chunks=(100, -1))
     found = model.set_output(transform=output).fit_transform(blocks)
     assert isinstance(found, da.Array)
@@ -702,5 +648,5 @@ def test_set_output_leaves_blocks_lazy(output):
     model.transform(blocks.map_blocks(read, dtype=float, meta=np.empty((0, 0))))
     assert type(model.transform(TALL)).__module__.startswith(output)
     with sklearn.config_context(transform_output=output):
-        blockwise = to_numpy("trimmed").transform(blocks).compute()
+        blockwise = in_memory("trimmed").transform(blocks).compute()
     assert isinstance(blockwise, np.ndarray)

@@ -13,6 +13,7 @@ from distributed import CancelledError, Client, KilledWorker, LocalCluster
 from numpy.testing import assert_allclose, assert_array_equal
 
 from engine_kinds import DEVICE
+from fits import assert_same_fit
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.engines import engine_for
@@ -71,15 +72,6 @@ def in_blocks():
 
 def fit(data, l1_bound=None, device=None):
     return RobustSparseKMeans(3, l1_bound=l1_bound, device=device, **OPTIONS).fit(data)
-
-
-def assert_same_fit(found, expected):
-    assert_array_equal(found.labels_.compute(), expected.labels_)
-    assert_array_equal(found.trimmed_.compute(), expected.trimmed_)
-    assert_array_equal(found.outliers_.compute(), expected.outliers_)
-    assert_allclose(found.cluster_centers_, expected.cluster_centers_, rtol=1e-9)
-    assert_allclose(found.feature_weights_, expected.feature_weights_, atol=1e-9)
-    assert_allclose(found.distances_.compute(), expected.distances_, rtol=1e-6)
 
 
 def after_graphs(monkeypatch, number, happening):

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 from engine_kinds import DEVICE
+from fits import CASES, assert_same_fit
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.engines import engine_for
@@ -22,7 +23,6 @@ from rskc.selection import Stability
 from rskc.solver import search
 from skips import skip_without
 
-CASES = ("labels_", "trimmed_weighted_", "trimmed_unweighted_", "trimmed_", "outliers_")
 X = make_simulation(1, 0, n_samples=1500, n_features=8, n_informative=3).data
 BLANK = np.where(np.random.default_rng(0).random(X.shape) < 0.06, np.nan, X)
 BLANK[[0, 7, 1499]] = np.nan
@@ -62,16 +62,6 @@ def model_for(name, device=None):
 @cache
 def in_memory(name):
     return model_for(name).fit(TABLES[name][0], sample_weight=TABLES[name][2])
-
-
-def assert_same_fit(found, expected, rounding=1e-9):
-    for attribute in CASES:
-        assert_array_equal(np.asarray(getattr(found, attribute)), getattr(expected, attribute))
-    assert_allclose(found.cluster_centers_, expected.cluster_centers_, rtol=1e-5, atol=rounding)
-    assert_allclose(found.feature_weights_, expected.feature_weights_, atol=rounding)
-    assert_allclose(found.distances_, expected.distances_, rtol=1e-5, atol=rounding)
-    assert found.objective_ == pytest.approx(expected.objective_, rel=rounding)
-    assert (found.n_missing_, found.n_trim_) == (expected.n_missing_, expected.n_trim_)
 
 
 @pytest.mark.parametrize("memory", MEMORY.values(), ids=MEMORY)
@@ -157,8 +147,8 @@ def test_an_array_in_memory_stays_on_the_device_as_a_whole_or_not_at_all(enough,
     monkeypatch.setattr("rskc.engines.blocks.devices.BLOCK_BYTES", 50 * X[0].nbytes)
     monkeypatch.setattr("rskc.engines.blocks.devices.DEVICE_THREADS", 2)
     copied = copies(monkeypatch)
-    # Two threads have nine times a block of 50 each; half of the rest is for blocks that stay.
-    cases = 2 * 9 * 50 + 2 * (len(X) + 1 if enough else len(X) - 50)
+    # Two threads have ten times a block of 50 each; half of the rest is for blocks that stay.
+    cases = 2 * 10 * 50 + 2 * (len(X) + 1 if enough else len(X) - 50)
     with dask.config.set({"rskc.device-memory": cases * X[0].nbytes, "num_workers": 2}):
         engine = engine_for(X, device=DEVICE)
         for _ in range(3):

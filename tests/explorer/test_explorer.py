@@ -132,11 +132,6 @@ def test_the_same_after_a_break(page, frame, tmp_path, monkeypatch):
     assert all(done <= total for done, total in steps)
 
 
-def test_the_same_in_processes(page, frame, in_processes):
-    same = {"labels": np.arange(60) % 3, "title": "Corners"}
-    assert explore(frame, **same, n_jobs=2).html == page.html
-
-
 def noted(work, ran, key):
     ran.append(key)
     return work(key)
@@ -203,21 +198,12 @@ def test_categories_are_features_with_one_weight_each():
     assert letters[-1] == "5 others"
     assert words["categories"][words["shown"].index(0)] is None
     assert classification_error_rate(page.search.fits_[0]["labels"], np.arange(90) % 3) == 0
-
-
-def test_categories_of_all_cases_are_counted():
-    page = explore(mixed(), n_clusters=[3], n_features=[2], trims=[0], max_samples=60)
-    assert page.search.sizes_[0].tolist() == [30, 30, 30]
-
-
-def test_standardized_numbers_are_shown_in_their_units():
-    X = mixed()
-    search = explore(X, n_clusters=[3], n_features=[4], trims=[0]).search
-    words, _ = opened(Explorer(search, units={"size": (100.0, 2.0)}))
-    place = words["shown"].index(0)
-    size = 100 + 2 * X["size"]
+    words, _ = opened(Explorer(page.search, units={"size": (100.0, 2.0)}))
+    place, size = words["shown"].index(0), 100 + 2 * X["size"]
     assert_allclose(words["spans"][place], [size.min(), size.max()], rtol=1e-12)
     assert words["scales"][place] == 2.0
+    some = explore(X, n_clusters=[3], n_features=[2], trims=[0], max_samples=60)
+    assert some.search.sizes_[0].tolist() == [30, 30, 30]  # of all cases
 
 
 def test_features_of_a_group_have_its_weight():
@@ -305,10 +291,7 @@ def test_views_have_the_numbers_of_the_automatic_fit(page):
         assert classification_error_rate(view.labels, fit["labels"]) == 0
         assert_array_equal(np.bincount(view.labels, minlength=len(view.sizes)), view.sizes)
         assert_allclose(view.weights, np.sort(fit["weights"][fit["weights"] > 0])[::-1])
-
-
-def test_half_samples_agree_where_clusters_are_real(page):
-    scene = scene_of(page.search)
+    # Half-samples agree where clusters are real.
     by_number = {len(view.sizes): view for view in scene.views[::2]}
     assert by_number[3].figures["agreement"] > 0.9 > by_number[4].figures["agreement"]
     assert by_number[3].times_agreed.mean() > 1.9
@@ -333,16 +316,13 @@ def unpacked(content, n, bits):
     return (each.reshape(n, bits) << np.arange(bits)).sum(axis=1)
 
 
-def test_bits():
-    assert [bits_for(n) for n in (1, 2, 3, 4, 5, 8, 9)] == [1, 1, 2, 2, 3, 3, 4]
-    values = np.array([4, 0, 7, 1, 5])
-    assert len(packed(values, 3)) == 2
-    assert_array_equal(unpacked(packed(values, 3).tobytes(), 5, 3), values)
-
-
 @pytest.mark.parametrize("bits", [1, 3, 8, 9, 12, 16])
 def test_the_page_reads_the_numbers_that_were_packed(bits):
     """More than 256 clusters, and more than 127 splits, take more than a byte."""
+    assert [bits_for(n) for n in (1, 2, 3, 4, 5, 2**bits, 2**bits + 1)][4:] == [3, bits, bits + 1]
+    beyond = scaled(np.array([-1.0, 0, 1, 2, 3, np.nan]), 0.0, 2.0)
+    assert beyond.tolist() == [0, 0, 32767, 65534, 65534, MISSING]
+    assert scaled(np.array([5.0]), 5.0, 5.0).tolist() == [0]
     if shutil.which("node") is None:
         pytest.skip("needs node, which is not installed")
     values = np.random.default_rng(bits).integers(0, 2**bits, 41)
@@ -355,12 +335,6 @@ def test_the_page_reads_the_numbers_that_were_packed(bits):
         ["node", "--input-type=module"], input=script, capture_output=True, text=True, check=True
     )
     assert json.loads(told.stdout) == values.tolist()
-
-
-def test_sixteen_bits():
-    values = scaled(np.array([-1.0, 0, 1, 2, 3, np.nan]), 0.0, 2.0)
-    assert values.tolist() == [0, 0, 32767, 65534, 65534, MISSING]
-    assert scaled(np.array([5.0]), 5.0, 5.0).tolist() == [0]
 
 
 def test_the_page_holds_the_fits(page):
@@ -386,21 +360,9 @@ def test_the_page_fetches_nothing_and_runs_its_own_script_alone(page):
     assert "unsafe-eval" not in policy
     assert not re.search(r'(?:src|href)="', page.html)
     assert page.html.count("<script") == 2
-
-
-def test_a_notebook_shows_it(page, tmp_path):
-    assert page._repr_html_().startswith("<iframe srcdoc=")
-    assert page.save(tmp_path / "page.html").read_text("utf-8") == page.html
-    assert repr(page) == "<Explorer: 12 settings, Corners>"
-
-
-def test_a_command_for_every_view(page):
     made = Explorer(page.search, command=lambda model: shlex.join(["k", str(model.n_clusters)]))
     assert opened(made)[0]["commands"] == ["k 2"] * 4 + ["k 3"] * 4 + ["k 4"] * 4
-
-
-def test_more_settings_than_a_search_are_asked_for_by_nobody():
-    assert Exploration(RobustSparseKMeans(2)).planned(90, 200).n_settings == 168
+    assert repr(page) == "<Explorer: 12 settings, Corners>"
 
 
 def test_the_explorer_goes_by_weight_and_says_so():
@@ -411,6 +373,6 @@ def test_the_explorer_goes_by_weight_and_says_so():
     labels = model.fit(X, sample_weight=weights).labels_[weights > 0]
     assert classification_error_rate(labels, search.fits_[2]["labels"]) == 0
     words, _ = opened(made)
-    assert words["sample"].startswith("Fits go by the weights of the cases; the page counts cases.")
+    assert words["sample"].startswith("The fits use the case weights; ")
     assert f"are of {n_used} with a weight above 0; sizes" in words["sample"]
     assert words["fit"] == "model.fit(X, sample_weight=...)"

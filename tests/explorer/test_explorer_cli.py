@@ -10,18 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from rskc.cli._commands import app
+from commands import run
 from rskc.metrics import classification_error_rate
 
 SMALL = ("-k", "2-3", "--n-features", "2,6", "--trims", "0,0.1", "--splits", "1", "--jobs", "1")
-
-
-def run(*args, code=0):
-    result = CliRunner().invoke(app, [str(arg) for arg in args])
-    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
-    return result
 
 
 def words_of(path):
@@ -45,11 +38,10 @@ def here(tmp_path, monkeypatch):
 
 
 def test_explore_writes_one_page_and_says_what_it_did(here):
-    result = run("explore", "table.csv", *SMALL)
-    assert "2 numbers of clusters x 2 of features x 2 shares to trim: 8 fits to 45 cases, each" in (
-        " ".join(result.stdout.split())
-    )
-    assert "8 settings of 45 cases." in result.stdout
+    result = run("explore", "table.csv", *SMALL, "--n-init", "2")
+    told = " ".join(result.stdout.split())
+    assert "x 2 shares to trim: 8 settings, each fitted to 45 cases and 2 halves of them." in told
+    assert "8 settings for 45 cases." in result.stdout
     assert "table-explorer.html: open it in a browser" in result.stdout
     words = words_of("table-explorer.html")
     assert words["axes"] == [[2, 3], [2, 6], [0, 0.1]]

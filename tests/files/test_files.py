@@ -243,6 +243,9 @@ WRONG_TEXT = [
     ("a,b\n1,true\n2,false\n", {}, ["'b'", "such as 'true'"]),
     ("a,b\n1,2024-01-01\n2,2024-01-02\n", {}, ["'b'", "'2024-01-01'"]),
     ("a,b\n1,2\n\xe9,3\n".encode("latin-1"), {}, ["line 3", "not UTF-8", "0xe9", "cp1252"]),
+    ("a,b\n1,2 €\n".encode("cp1252"), {}, ["line 2", "cp1252"]),
+    ("a,b\n1,2 €\n".encode("iso-8859-15"), {}, ["line 2", "iso-8859-15"]),
+    ("a,b\n1,2\n?,3\n?,3\n4,3\n5,1\n", {}, ["line 3", "'a'", "'?', in 2 cells"]),
     ("\xe9,b\n1,2\n".encode("latin-1"), {}, ["line 1", "not UTF-8"]),
     (PLAIN.encode("utf-16"), {}, ["UTF-16"]),
     (PLAIN, {"encoding": "klingon"}, ["'klingon'"]),
@@ -267,6 +270,65 @@ def test_a_line_of_separators_is_a_case_and_a_blank_line_is_none(put):
     table = read_table(put("a,b\n1,2\n,\n\n3,4\n"))
     assert len(table.data) == 3
     assert table.data.iloc[1].isna().all()
+
+
+DATES = {
+    "2024-12-31": 20088,
+    "2024/12/31": 20088,
+    "31.12.2024": 20088,
+    "31.12.24 18:00": 20088.75,
+    "12/31/2024": 20088,
+    "31/12/2024 6:00 PM": 20088.75,
+    "31. Dez 2024": 20088,
+    "31 December 2024": 20088,
+    "31-Dec-24": 20088,
+    "Dec. 31st, 2024": 20088,
+    "2024-12-31T06:00:00.25Z": 20088.25,
+    "2024-12": 20058,
+}
+
+
+@pytest.mark.parametrize(("text", "day"), DATES.items())
+def test_dates_as_people_write_them(put, text, day):
+    path = put(f'a,since\n1,"{text}"\n2,\n3,"{text}"\n')
+    assert read_table(path, text_columns="drop").dropped == {"since": "dates"}
+    days = read_table(path, date_columns="numbers").data["since"]
+    np.testing.assert_allclose(days, [day, np.nan, day])
+
+
+def test_dates_of_which_the_day_is_not_clear(put):
+    path = put("a,day\n1,1/2/2024\n2,3/4/2024\n")
+    assert "not clear whether day or month comes first in 'day'" in complaint(
+        path, date_columns="numbers"
+    )
+
+
+@pytest.mark.parametrize("text", ["31 Dozen 2024", "1.2.3.4", "2024-13", "7 of 10"])
+def test_words_and_numbers_that_are_no_dates(put, text):
+    path = put(f"a,b\n1,{text}\n2,{text}\n")
+    kind = read_table(path, text_columns="drop").dropped["b"]
+    assert (kind == "dates") is (text == "2024-13")
+    if kind == "dates":
+        assert "dates that there are not" in complaint(path, date_columns="numbers")
+
+
+def test_a_title_above_the_names(put):
+    for title in ("Customers of 2026", "Customers;;;", "Customers\n\nof 2026"):
+        table = read_table(put(f"{title}\nid;a;b;c\nu;1;2;3\nv;4;5,5;6\n"))
+        assert table.data.to_numpy().tolist() == [[1, 2, 3], [4, 5.5, 6]]
+        assert table.notes[0].startswith("Left out as titles")
+    assert "line 5, column 'a': 'x'" in complaint(put("t\n\na,b,c\n1,2,3\nx,3,3\n4,5,3\n"))
+    assert "line 2 holds numbers" in complaint(put("t\n1,2.5,3\n4,5,6\n7,8,9\n"))
+    assert "column 2 has no name" in complaint(put("a,\nu,1\nv,2\n"))
+
+
+@pytest.mark.parametrize("mark", ["|", " "])
+def test_other_separators(put, mark):
+    path = put(mark.join("abc") + "\n" + mark.join("123") + "\n", "t.txt")
+    assert read_table(path).data.to_numpy().tolist() == [[1, 2, 3]]
+    assert "one column, 'a~b'; name what separates" in complaint(put("a~b\nu~1\nv~2\n"))
+    words = put(f"a{mark}b,c{mark}d\n1,2\n")
+    assert list(read_table(words).data.columns) == [f"a{mark}b", f"c{mark}d"]
 
 
 def test_text_columns_are_left_out_when_asked(put):

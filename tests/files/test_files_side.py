@@ -62,6 +62,95 @@ def test_names_that_somebody_made_differ_are_classes_too(put):
     assert list(table.data.index) == header
 
 
+def test_a_row_with_names_below_classes(put):
+    table = read_table(put("class", CLASSES, top=[["probe", *SAMPLES]]))
+    assert list(table.data.index) == SAMPLES
+    assert (list(table.labels), table.label_column) == (CLASSES, "the header")
+
+
+SYMBOLS = [*[f"g{j}" for j in range(P - 2)], "Actb", "Tp53"]
+
+
+@pytest.mark.parametrize("ids", [GENES, [f"ENSG{j:011d}" for j in range(P)], SYMBOLS])
+@pytest.mark.parametrize("first", ["Name", "Gen", "ID_REF"])
+def test_names_of_genes_say_so_whatever_their_column_is_called(put, first, ids):
+    table = read_table(put(first, WORDS, ids))
+    assert table.in_rows
+    assert list(table.data.columns) == ids
+
+
+def write_lines(path, *lines):
+    path.write_text("".join("\t".join(map(str, line)) + "\n" for line in lines))
+    return path
+
+
+def test_gct(tmp_path):
+    """The size of the table stands above the names."""
+    rows = [[name, "na", *row] for name, row in zip(GENES, CELLS, strict=True)]
+    header = ["NAME", "Description", *SAMPLES]
+    for name in ("t.gct", "t.txt"):
+        table = read_table(write_lines(tmp_path / name, ["#1.2"], [P, N], header, *rows))
+        np.testing.assert_allclose(table.data, CELLS.T)
+        assert (list(table.data.index), list(table.data.columns)) == (SAMPLES, GENES)
+        assert "2 lines above the names" in table.notes[0]
+
+
+@pytest.mark.parametrize("name", ["t.res", "t.txt"])
+def test_calls_beside_the_values(tmp_path, name):
+    """As in .res files, in which descriptions stand before accession numbers."""
+    rows = [
+        [f"rat {j}", GENES[j], *(cell for x in CELLS[j] for cell in (x, "PMA"[j % 3]))]
+        for j in range(P)
+    ]
+    header = ["Description", "Accession", *(cell for x in SAMPLES for cell in (x, ""))][:-1]
+    lines = [header, ["", ""] + ["scan", ""] * N, [P]]
+    table = read_table(write_lines(tmp_path / name, *lines, *rows))
+    np.testing.assert_allclose(table.data, CELLS.T)
+    assert (list(table.data.index), list(table.data.columns)) == (SAMPLES, GENES)
+    assert f"{N} columns of detection calls" in table.notes[0]
+
+
+@pytest.mark.parametrize("name", ["t.pcl", "t.cdt"])
+def test_weights_and_tree_of_a_clustered_file(tmp_path, name):
+    sides = [[j // 2, f"rat {j}", 1] for j in range(P)]
+    header, weights = ["UNIQID", "NAME", "GWEIGHT", *SAMPLES], ["EWEIGHT", "", "", *[1] * N]
+    top = [weights]
+    if name == "t.cdt":
+        sides = [[f"GENE{j}X", *side] for j, side in enumerate(sides)]
+        top = [
+            ["AID", "", "", "", *(f"ARRY{i}X" for i in range(N))],
+            [*weights[:1], "", *weights[1:]],
+        ]
+        header = ["GID", *header]
+    rows = [[*side, *row] for side, row in zip(sides, CELLS, strict=True)]
+    table = read_table(write_lines(tmp_path / name, header, *top, *rows))
+    np.testing.assert_allclose(table.data, CELLS.T)
+    assert list(table.data.index) == SAMPLES
+    assert list(table.data.columns[:3]) == ["0", "0 (2)", "1"]
+
+
+def test_what_stands_between_names_and_values(tmp_path):
+    """As in counts of reads, below a comment, and in a frame of pandas with its row numbers."""
+    header = ["Geneid", "Chr", "Start", "End", "Strand", "Length", *WORDS]
+    sides = [[f"ENSG{j:011d}", "chr1", 100 * j, 100 * j + 70, "+", 70] for j in range(P)]
+    rows = [[*side, *row] for side, row in zip(sides, CELLS, strict=True)]
+    table = read_table(write_lines(tmp_path / "t.txt", ["# made by counting"], header, *rows))
+    np.testing.assert_allclose(table.data, CELLS.T)
+    assert any("'Start', 'End'" in note for note in table.notes)
+    rows = [[j, f"g{j}", *row] for j, row in enumerate(CELLS)]
+    table = read_table(write_lines(tmp_path / "t.tsv", ["", "gene", *WORDS], *rows))
+    np.testing.assert_allclose(table.data, CELLS.T)
+    assert list(table.data.columns[:2]) == ["g0", "g1"]
+
+
+def test_a_series_of_geo(tmp_path):
+    """Lines that begin with ! are no cells, also those with as many as there are cases."""
+    lines = [["!Series_title", '"rats"'], ["!Sample_title", *SAMPLES], [], ["ID_REF", *SAMPLES]]
+    rows = [[name, *row] for name, row in zip(GENES, CELLS, strict=True)]
+    path = write_lines(tmp_path / "t.txt", *lines, *rows, ["!series_matrix_table_end"])
+    np.testing.assert_allclose(read_table(path).data, CELLS.T)
+
+
 @pytest.mark.parametrize("ids", [[str(j // 2) for j in range(P)], [*GENES[:-2], "null", "null"]])
 def test_whatever_is_in_a_column_of_genes_is_names(put, ids):
     table = read_table(put("GENES", CLASSES, ids))
@@ -71,8 +160,9 @@ def test_whatever_is_in_a_column_of_genes_is_names(put, ids):
 
 
 def test_columns_named_like_cases_and_text_in_front(put):
-    assert read_table(put("", SAMPLES)).turned.startswith("columns named like cases")
-    assert not read_table(put("customer", [f"spend{i}" for i in range(N)])).in_rows
+    words = [f"u{j}z" for j in range(P)]
+    assert read_table(put("", SAMPLES, words)).turned.startswith("columns named like cases")
+    assert not read_table(put("customer", [f"spend{i}" for i in range(N)], words)).in_rows
 
 
 def test_very_many_rows_of_columns_that_are_alike(put):
@@ -94,8 +184,12 @@ def test_a_row_of_classes_below_the_header(put):
     assert table.label_column == "row 'type'"
     np.testing.assert_allclose(table.data, CELLS.T)
     numbers = ["1" if name == "ALL" else "2" for name in CLASSES]
-    table = read_table(put("gene", SAMPLES, top=[["type", *numbers]]), label_row="type")
-    assert list(table.labels) == numbers
+    for label_row in ("type", None):
+        table = read_table(put("gene", SAMPLES, top=[["type", *numbers]]), label_row=label_row)
+        assert list(table.labels) == numbers
+        np.testing.assert_allclose(table.data, CELLS.T)
+    table = read_table(put("", SAMPLES, top=[["", *CLASSES]]))
+    assert (list(table.labels), table.label_column) == (CLASSES, "line 2")
     with pytest.raises(TableError, match=r"there is no row 'kind', given as label_row"):
         read_table(put("gene", SAMPLES), label_row="kind")
 
@@ -116,6 +210,8 @@ def test_classes_of_another_file(tmp_path):
     path.write_text("sample,type\nd,x\nc,x\nb,y\na,y\nz,y\n")
     found = read_classes(path, ids)
     assert (list(found.labels), found.name, found.by_id) == (["y", "y", "x", "x"], "type", True)
+    path.write_text("a,y\nd,x\nc,x\nb,y\n")
+    assert list(read_classes(path, ids).labels) == ["y", "y", "x", "x"]
     path.write_text("x\nx\ny\ny\n")
     assert list(read_classes(path, ids).labels) == ["x", "x", "y", "y"]
     path.write_text("type\nx\nx\ny\ny\n")

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import chi2, f_oneway, kruskal, rankdata
 
-from rskc import RobustSparseKMeans, SmallClusterWarning, load, save
+from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.datasets import make_contaminated, make_design, make_simulation
 from rskc.engines import engine_for
 from rskc.engines.memory import MemoryEngine
@@ -17,7 +17,6 @@ from rskc.model import automatic, outliers
 from rskc.model.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
 from rskc.model.outliers import far_of, judge
 from rskc.solver import finish as finish_module
-from skips import skip_without
 
 OF_CHOICE = ("feature_statistics_", "feature_p_values_", "n_features_different_")
 
@@ -393,50 +392,6 @@ def test_the_order_of_cases_and_features_does_not_matter(table):
     assert_array_equal(once.outliers_[cases], again.outliers_)
 
 
-@pytest.mark.parametrize(("factor", "shift"), [(1e-6, 0), (1e6, 1e3), (-2.0, 5)])
-def test_units_do_not_matter(table, factor, shift):
-    once, again = fit(table), fit(factor * table + shift)
-    assert_same_partition(once.labels_, again.labels_)
-    assert_array_equal(once.get_support(), again.get_support())
-    assert_array_equal(once.outliers_, again.outliers_)
-    assert once.n_features_enough_ == again.n_features_enough_
-
-
-def test_threads_change_nothing(table):
-    one, two = (fit(table, n_threads=n) for n in (1, 2))
-    assert_array_equal(one.labels_, two.labels_)
-    assert_array_equal(one.feature_weights_, two.feature_weights_)
-    assert one.n_features_enough_ == two.n_features_enough_
-
-
-def test_single_precision_decides_the_same(table):
-    once, again = fit(table), fit(table.astype(np.float32))
-    assert_same_partition(once.labels_, again.labels_)
-    assert_array_equal(once.get_support(), again.get_support())
-    assert_array_equal(once.outliers_, again.outliers_)
-
-
-def test_blocks_decide_as_memory_does(table):
-    skip_without("dask")
-    import dask.array as da
-
-    here, there = fit(table), fit(da.from_array(table, chunks=(40, table.shape[1])))
-    assert_same_partition(here.labels_, there.labels_.compute())
-    assert_array_equal(here.get_support(), there.get_support())
-    assert_array_equal(here.outliers_, there.outliers_.compute())
-    assert here.n_features_enough_ == there.n_features_enough_
-
-
-def test_a_device_decides_as_memory_does(table):
-    skip_without("torch")
-    import torch
-
-    here, there = fit(table), fit(torch.asarray(table))
-    assert_same_partition(here.labels_, there.labels_.numpy())
-    assert_array_equal(here.get_support(), there.get_support())
-    assert_array_equal(here.outliers_, there.outliers_.numpy())
-
-
 @pytest.mark.parametrize("options", [{}, {"trim": 0.05}, {"l1_bound": 4.0}, {"l1_bound": None}])
 def test_very_many_cases_are_decided_by_a_sample(options, monkeypatch):
     monkeypatch.setattr("rskc.solver.search.SAMPLE_CELLS", 2**13)
@@ -481,16 +436,6 @@ def test_starts_may_be_given(table):
     free = fit(table)
     given = fit(table, init=free.cluster_centers_)
     assert_same_partition(free.labels_, given.labels_)
-
-
-def test_what_was_decided_is_saved(table, tmp_path):
-    model = fit(table)
-    save(model, tmp_path / "model.rskc")
-    again = load(tmp_path / "model.rskc")
-    for name in (*OF_CHOICE, "n_features_enough_", "trim_", "unweighted_distances_"):
-        assert_array_equal(getattr(again, name), getattr(model, name))
-    assert_array_equal(again.is_outlier(table), model.outliers_)
-    assert_array_equal(again.score_samples(table), model.score_samples(table))
 
 
 @pytest.mark.parametrize("bound", ["auto", "half"])

@@ -9,11 +9,13 @@ from scipy.sparse import csr_array, issparse
 from sklearn.base import clone
 
 from engine_kinds import KINDS
-from rskc import RobustSparseKMeans, load, save
+from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.engines import BoundedEngine, engine_for, passes_numpy
 from rskc.exceptions import ParameterError
+from rskc.inputs.arrays import to_numpy
 from rskc.metrics import classification_error_rate
+from rskc.model import cells as cells_module
 from rskc.model.cells import Columns, error_scales, extreme_columns, of_few_values, wrapped
 from rskc.selection import Stability
 from skips import skip_without
@@ -88,40 +90,6 @@ def test_compiled_passes_are_those_in_numpy(dtype, missing, threads):
             found.append(outputs)
         for one, other in zip(*found, strict=True):
             assert_allclose(one, other, rtol=1e-12, err_msg=name)
-
-
-def plain_bounded(X, centers, weights, limits):
-    """The definition: cells that are missing count as the others of the case do on average."""
-    squares = (X[:, None, :] - centers) ** 2
-    seen = ~np.isnan(squares)
-    sums = np.where(seen, np.minimum(squares, limits**2), 0) @ weights
-    return sums * weights.sum() / (seen @ weights)
-
-
-@each_kind
-@pytest.mark.parametrize("missing", [False, True])
-def test_every_engine_bounds_distances_and_sums(kind, missing):
-    rng = np.random.default_rng(3)
-    X, K = rng.normal(size=(41, 7)), 3
-    if missing:
-        X[rng.random(X.shape) < 0.1] = np.nan
-    centers, weights = rng.normal(size=(K, 7)), np.array([0, 1, 2, 1, 0.5, 0, 1])
-    limits = np.array([1, 1, 0.7, np.inf, 1.2, 1, 1])
-    engine = BoundedEngine(kind.engine(X), limits)
-    expected = plain_bounded(X, centers, weights, limits)
-    labels = kind.numpy(engine.nearest(centers, weights))
-    assert_array_equal(labels, expected.argmin(axis=1))
-    placed = engine.place(centers[None])
-    run = kind.brought(engine, labels[None].astype(np.int32))
-    found = kind.numpy(engine.distances(run, placed, weights[None]))[0] * engine.unit
-    assert_allclose(found, expected.min(axis=1))
-    assert_allclose(kind.numpy(engine.squared(placed[0], weights)), expected)
-    sums = engine.sums(run, K)
-    means = engine.restore(sums.means())[0]
-    for k in range(K):
-        own = X[labels == k]
-        unflagged = np.abs(own - means[k]) <= limits
-        assert_allclose(means[k], np.nanmean(np.where(unflagged, own, np.nan), axis=0))
 
 
 def test_between_sums_are_the_bounded_total_less_the_bounded_within_sum():
@@ -221,6 +189,21 @@ def test_a_cell_here_and_there_and_outlying_cases_are_no_reason_to_bound():
 # ---- Fits
 
 
+@pytest.mark.parametrize(("K", "n_looks"), [(5, 2), (6, 3)])
+def test_many_clusters_are_looked_for_in_hardly_clipped_tables_too(K, n_looks, monkeypatch):
+    X, clusters, _ = table(1, n=180, K=K)
+    reach, first = [], cells_module._Table.first
+
+    def watched(one, look):
+        seen, (medians, scales) = look(one.columns, one.rows), one.columns
+        reach.append(np.nanmax(np.abs(seen - medians) / scales))
+        return first(one, look)
+
+    monkeypatch.setattr(cells_module._Table, "first", watched)
+    assert classification_error_rate(fitted(X, K).labels_, clusters) < 0.01
+    assert_allclose(reach, [3, 2.5, 10][:n_looks], rtol=0.01)
+
+
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.12])
 def test_a_fit_withstands_outlying_cells(share):
     X, clusters, cells = table(1, share=share)
@@ -273,25 +256,6 @@ def test_all_attributes_are_of_one_solution():
     for k, center in enumerate(model.cluster_centers_):
         assert_allclose(np.nanmean(kept[model.labels_ == k], axis=0), center, atol=1e-9)
     assert_array_equal(model.is_outlier(X) | ~model.outliers_, True)
-
-
-def test_permuted_moved_and_scaled_tables_have_the_same_cells():
-    X, _, _ = table(5)
-    model = fitted(X)
-    flags = model.outlying_cells_.toarray()
-    order = np.random.default_rng(0).permutation(X.shape[1])
-    for other, own in ((X[:, order], flags[:, order]), (X * 1024, flags), (X + 64, flags)):
-        again = fitted(other)
-        assert_array_equal(again.outlying_cells_.toarray(), own)
-        assert classification_error_rate(again.labels_, model.labels_) == 0
-
-
-def test_threads_change_nothing():
-    X, _, _ = table(6)
-    one, other = (fitted(X, n_threads=n) for n in (1, 2))
-    assert_array_equal(one.labels_, other.labels_)
-    assert_array_equal(one.cluster_centers_, other.cluster_centers_)
-    assert (one.outlying_cells_ != other.outlying_cells_).nnz == 0
 
 
 def test_missing_cells_are_not_outlying():
@@ -357,43 +321,6 @@ def test_categories_have_no_outlying_cells():
     assert_array_equal(model.outlying_cells(frame).toarray(), model.outlying_cells_.toarray())
 
 
-def test_sparse_tables_are_as_dense_ones():
-    X, _, _ = table(12)
-    X[:, 40:] *= np.random.default_rng(0).random((120, 40)) < 0.2  # mostly zeros
-    one, other = fitted(X), fitted(csr_array(X))
-    assert np.isinf(one.cell_scales_[40:]).all()
-    assert_array_equal(one.labels_, other.labels_)
-    assert (one.outlying_cells_ != other.outlying_cells_).nnz == 0
-
-
-def test_blocks_are_as_one_array():
-    skip_without("dask")
-    import dask.array as da
-
-    X, _, _ = table(13)
-    one, other = fitted(X), fitted(da.from_array(X, chunks=(50, 80)))
-    assert_array_equal(one.labels_, other.labels_.compute())
-    assert (one.outlying_cells_ != other.outlying_cells_).nnz == 0
-    blocks = da.from_array(X[:60], chunks=(25, 80))
-    assert_array_equal(other.predict(blocks).compute(), one.labels_[:60])
-    assert (other.outlying_cells(blocks) != one.outlying_cells_[:60]).nnz == 0
-
-
-@pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
-def test_blocks_with_missing_cells_are_as_one_array():
-    skip_without("dask")
-    import dask.array as da
-
-    X, _, _ = table(13)
-    X[np.random.default_rng(1).random(X.shape) < 0.05] = np.nan
-    X[7, 1:] = np.nan  # hardly observed
-    one, other = fitted(X), fitted(da.from_array(X, chunks=(50, 80)))
-    assert one.cell_cutoff_ is not None
-    assert_array_equal(one.labels_, other.labels_.compute())
-    assert (one.outlying_cells_ != other.outlying_cells_).nnz == 0
-    assert one.warnings_ == other.warnings_
-
-
 @pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
 def test_the_same_fit_twice_where_trim_and_bound_are_given():
     """Cases that the first look left out had the label -1, and were far from what stood there."""
@@ -403,15 +330,51 @@ def test_the_same_fit_twice_where_trim_and_bound_are_given():
     assert len(objectives) == 1
 
 
-def test_a_device_is_as_memory():
+def in_blocks(X):
+    skip_without("dask")
+    import dask.array as da
+
+    return da.from_array(X, chunks=(50, X.shape[1]))
+
+
+def on_device(X):
     skip_without("torch")
     import torch
 
-    X, _, _ = table(14)
-    one, other = fitted(X), fitted(torch.asarray(X))
-    assert_array_equal(one.labels_, other.labels_.numpy())
-    assert (one.outlying_cells_ != other.outlying_cells_).nnz == 0
-    assert_allclose(other.transform(torch.asarray(X)).numpy(), one.transform(X))
+    return torch.asarray(X)
+
+
+@pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
+@pytest.mark.parametrize("bounded", [False, True], ids=["outlying rows", "outlying cells"])
+@pytest.mark.parametrize(
+    ("elsewhere", "missing"),
+    [
+        (in_blocks, False),
+        (in_blocks, True),
+        (on_device, False),
+        (on_device, True),
+        (csr_array, False),
+    ],
+)
+def test_elsewhere_the_data_decide_as_in_memory(elsewhere, missing, bounded):
+    X, _, _ = table(13, share=0.04 * bounded)
+    X[::9] *= 1 if bounded else 6
+    if elsewhere is csr_array:
+        X[:, 40:] *= np.random.default_rng(0).random((120, 40)) < 0.2  # mostly zeros
+    if missing:
+        X[np.random.default_rng(1).random(X.shape) < 0.05] = np.nan
+        X[7, 1:] = np.nan  # hardly observed
+    here, there = fitted(X), fitted(elsewhere(X))
+    assert (here.cell_cutoff_ is not None) == bounded
+    for name in ("labels_", "outliers_"):
+        assert_array_equal(to_numpy(getattr(there, name)), getattr(here, name), err_msg=name)
+    assert_array_equal(there.get_support(), here.get_support())
+    assert there.n_features_enough_ == here.n_features_enough_
+    assert there.warnings_ == here.warnings_
+    assert (there.outlying_cells_ != here.outlying_cells_).nnz == 0
+    assert_array_equal(to_numpy(there.predict(elsewhere(X[:60]))), here.labels_[:60])
+    assert (there.outlying_cells(elsewhere(X[:60])) != here.outlying_cells_[:60]).nnz == 0
+    assert_allclose(to_numpy(there.transform(elsewhere(X))), here.transform(X))
 
 
 def test_very_many_cases_are_searched_by_a_sample(monkeypatch):
@@ -461,18 +424,6 @@ def test_the_number_of_clusters_is_found_with_outlying_cells():
     search.set_params(progress=False).fit(X)
     assert search.n_clusters_ == 3
     assert search.best_estimator_.outlying_cells_.nnz > 0
-
-
-def test_models_come_back_from_their_files(tmp_path):
-    X, _, _ = table(17)
-    model = fitted(X)
-    save(model, tmp_path / "model.rskc")
-    again = load(tmp_path / "model.rskc")
-    assert (again.outlying_cells_ != model.outlying_cells_).nnz == 0
-    assert_array_equal(again.cell_scales_, model.cell_scales_)
-    assert again.cell_cutoff_ == model.cell_cutoff_ == 3.3
-    assert_array_equal(again.predict(X[::-1]), model.labels_[::-1])
-    assert_array_equal(clone(model).set_params(cells=None).fit(X).cell_cutoff_, None)
 
 
 def test_frames_and_words_tell_of_the_cells():

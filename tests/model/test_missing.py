@@ -13,8 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import rand_score
 from sklearn.utils import get_tags
 
-from definitions import plain_between, plain_distances, plain_means
-from engine_kinds import threads_everywhere
+from definitions import plain_between, plain_distances, plain_means, with_missing
 from rskc import RobustSparseKMeans
 from rskc.engines import Frame, MemoryEngine, engine_for, passes_numpy
 from rskc.solver import Problem, Starts, solve
@@ -56,15 +55,6 @@ def clusters(n=60, p=12, K=3, n_active=4, gap=6.0, seed=0):
     # Along the corners of a simplex, so that no cluster lies between two others.
     X[:, :n_active] += gap * rng.permuted(np.tile(np.arange(K), (n_active, 1)), axis=1)[:, target].T
     return X, target
-
-
-def with_missing(X, share=0.08, seed=1):
-    """A copy with missing cells; each row and column keeps a cell."""
-    rng = np.random.default_rng(seed)
-    missing = rng.random(X.shape) < share
-    missing[np.arange(len(X)), rng.integers(0, X.shape[1], len(X))] = False
-    missing[rng.integers(0, len(X), X.shape[1]), np.arange(X.shape[1])] = False
-    return np.where(missing, X.dtype.type(np.nan), X)
 
 
 def make_model(n_clusters=3, **changes):
@@ -284,25 +274,6 @@ def test_without_missing_cells_it_is_the_fit_of_complete_data(shape, options):
     assert incomplete.inertia == pytest.approx(complete.inertia, rel=1e-10)
 
 
-@pytest.mark.parametrize("base", ["complete", "incomplete"])
-@pytest.mark.parametrize("bound", [1.5, 1.7])
-def test_a_missing_cell_in_a_feature_without_weight_changes_no_label(base, bound):
-    """Weights move a little: the method scales cases by the weights that made the partition, and
-    in the first iteration every feature has one. At a fixed point nothing would move; the best
-    state need not be one, and a case between two clusters might change: so these are separated."""
-    X, _ = clusters(gap=4.0)
-    if base == "incomplete":
-        X = with_missing(X, 0.05)
-    one = quiet_fit(make_model(trim=0, l1_bound=bound, n_init=50), X)
-    assert one.feature_weights_[-1] == 0
-    pierced = X.copy()
-    pierced[::5, -1] = np.nan
-    other = quiet_fit(make_model(trim=0, l1_bound=bound, n_init=50), pierced)
-    assert rand_score(one.labels_, other.labels_) == 1
-    assert_allclose(other.feature_weights_, one.feature_weights_, rtol=0, atol=0.03)
-    assert other.objective_ == pytest.approx(one.objective_, rel=0.03)
-
-
 @pytest.mark.parametrize("method", ["predict", "transform", "score_samples", "is_outlier"])
 def test_a_missing_cell_in_a_feature_without_weight_moves_no_case(method):
     X = with_missing(clusters(gap=2.5)[0])
@@ -327,18 +298,6 @@ def test_a_missing_cell_in_a_feature_without_weight_changes_no_step(seed):
     assert_allclose(steps[1][:, 1:], steps[0][:, 1:], atol=1e-10)
 
 
-@FIT_OPTIONS
-def test_inertia_centers_and_labels_are_of_one_state(options):
-    X = with_missing(clusters(gap=2.5)[0], 0.15)
-    model = quiet_fit(make_model(**options), X)
-    kept = ~model.trimmed_weighted_
-    own = plain_distances(X, model.cluster_centers_, model.feature_weights_).min(axis=1)
-    assert model.inertia_ == pytest.approx(own[kept].sum(), rel=1e-9)
-    assert_array_equal(model.predict(X), model.labels_)
-    means = plain_means(X, np.where(kept, model.labels_, -1), 3)
-    assert_allclose(model.cluster_centers_, means, atol=1e-12)
-
-
 @pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
 @pytest.mark.parametrize("n_trim", [0, 6])
 def test_the_objective_has_the_factors_of_the_weights_that_made_the_partition(n_trim):
@@ -355,24 +314,6 @@ def test_the_objective_has_the_factors_of_the_weights_that_made_the_partition(n_
         groups = np.where(trimmed, -1, found.labels)
         between = plain_between(X, groups, 3, state.made_with)
         assert found.objective == pytest.approx(found.weights @ between, rel=1e-9)
-
-
-@FIT_OPTIONS
-@pytest.mark.parametrize("axis", [0, 1], ids=["cases", "features"])
-def test_the_order_of_cases_and_features_does_not_matter(axis, options):
-    if axis == 0 and "n_features" in options:
-        pytest.skip("the order of cases changes the starts; with 3 of 4 features the end too")
-    X = with_missing(clusters()[0])
-    order = np.random.default_rng(3).permutation(X.shape[axis])
-    one = quiet_fit(make_model(**options), X)
-    other = quiet_fit(make_model(**options), np.take(X, order, axis=axis))
-    cases, features = (order, slice(None)) if axis == 0 else (slice(None), order)
-    assert rand_score(other.labels_, one.labels_[cases]) == 1
-    assert_array_equal(other.trimmed_, one.trimmed_[cases])
-    assert_array_equal(other.outliers_, one.outliers_[cases])
-    assert_allclose(other.feature_weights_, one.feature_weights_[features], atol=1e-10)
-    assert other.objective_ == pytest.approx(one.objective_, rel=1e-10)
-    assert other.inertia_ == pytest.approx(one.inertia_, rel=1e-10)
 
 
 def results(model):
@@ -427,30 +368,6 @@ def test_what_stands_in_a_missing_cell_does_not_leak(seed, shift):
         assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
-@FIT_OPTIONS
-@pytest.mark.parametrize("power", [-20, 9])
-def test_a_power_of_two_as_scale_changes_no_bit(power, options):
-    X = with_missing(clusters(gap=2.5)[0])
-    one = quiet_fit(make_model(**options), X)
-    other = quiet_fit(make_model(**options), X * 2.0**power)
-    assert_array_equal(other.labels_, one.labels_)
-    assert_array_equal(other.trimmed_, one.trimmed_)
-    assert_array_equal(other.feature_weights_, one.feature_weights_)
-    assert_array_equal(other.cluster_centers_, one.cluster_centers_ * 2.0**power)
-    assert other.objective_ == one.objective_ * 4.0**power
-
-
-@FIT_OPTIONS
-def test_any_number_of_threads_gives_the_same_bits(options, monkeypatch):
-    threads_everywhere(monkeypatch)
-    X = with_missing(clusters(700, gap=2.5)[0])
-    one, *others = [solve_with(engine_for(X, n_threads=n), 3, options) for n in (1, 2, 4)]
-    for other in others:
-        for name in ("labels", "weights", "centers", "costs", "trimmed_weighted"):
-            assert_array_equal(getattr(other, name), getattr(one, name), err_msg=name)
-        assert other.objective == one.objective
-
-
 @needs_compiler
 @FIT_OPTIONS
 def test_numpy_finds_what_the_compiled_passes_find(options):
@@ -460,19 +377,6 @@ def test_numpy_finds_what_the_compiled_passes_find(options):
     assert_array_equal(one.trimmed_weighted, other.trimmed_weighted)
     assert_allclose(one.weights, other.weights, atol=1e-10)
     assert one.objective == pytest.approx(other.objective, rel=1e-10)
-
-
-@FIT_OPTIONS
-def test_float32_stays_float32(options):
-    X = with_missing(clusters()[0])
-    single = quiet_fit(make_model(**options), X.astype(np.float32))
-    double = quiet_fit(make_model(**options), X)
-    assert single.cluster_centers_.dtype == single.transform(X.astype(np.float32)).dtype
-    assert single.cluster_centers_.dtype == np.float32
-    assert rand_score(single.labels_, double.labels_) == 1
-    assert single.objective_ == pytest.approx(double.objective_, rel=1e-6)
-    assert_allclose(single.feature_weights_, double.feature_weights_, atol=1e-4)
-    assert_array_equal(single.predict(X.astype(np.float32)), single.labels_)
 
 
 @settings(max_examples=120)
@@ -677,10 +581,3 @@ def test_frames_with_nulls_are_arrays_with_nan(make):
     assert_array_equal(framed.feature_names_in_, frame_names)
     for method in ("predict", "transform", "score_samples", "is_outlier"):
         assert_array_equal(getattr(framed, method)(frame), getattr(model, method)(X))
-
-
-def test_the_summary_counts_missing_cells():
-    X = with_missing(clusters()[0])
-    model = quiet_fit(make_model(l1_bound=1.5), X)
-    assert f"{np.isnan(X).sum()} of {X.size} cells missing" in model.summary()
-    assert "3 clusters of 60 cases: 20, 20, 20" in model.summary()

@@ -64,6 +64,14 @@ def test_intensities_of_many_features_get_logarithms_and_rows_one_level():
     assert made.inverse_transform(Z - 100).min() == 0  # not below what cells can be
 
 
+def test_intensities_that_hardly_vary_are_known_by_spreads_that_grow_with_levels():
+    steady = LEVELS * np.exp(rng.normal(0, 0.15, (N, P)))
+    made = Preparer().fit(steady)
+    assert (made.log_ == FROM_ZERO).all()
+    assert not Preparer().fit(np.log(steady)).log_.any()
+    assert not Preparer().fit(LEVELS + rng.normal(0, 1, (N, P))).log_.any()  # one spread
+
+
 def test_a_floor_or_a_background_below_zero_changes_nothing_of_that():
     floored = np.maximum(INTENSITIES, np.quantile(INTENSITIES, 0.5))
     assert (Preparer().fit(floored).log_ == FROM_ZERO).all()
@@ -223,6 +231,33 @@ def test_few_values_get_the_variance_that_so_many_clusters_explain_of_a_normal_f
     scaler = ColumnStandardizer("mean", "clipped").fit(np.column_stack([x, np.arange(60 * m)]))
     variances = np.nanvar(np.column_stack([x, np.arange(60 * m)]) / scaler.scale_, axis=0)
     assert_allclose(variances, [explained_of_normal(m), 1], atol=2e-3)
+
+
+def test_the_tail_of_a_count_belongs_to_it_and_a_slip_does_not():
+    """Of 0 to 3, mostly 0, those above 1 are no outlying cells; 55 among 1 to 5 is one."""
+    few = np.r_[np.zeros(780), np.ones(195), np.full(24, 2.0), 3]
+    scores = np.r_[np.tile(np.arange(1.0, 6), 199), 1, 2, 3, 4, 55]
+    scale = ColumnStandardizer("mean", "clipped").fit(np.column_stack([few, scores])).scale_
+    assert_allclose(few.var() / scale[0] ** 2, 0.8825, rtol=0.02)
+    assert_allclose(2 / scale[1] ** 2, 0.9420, rtol=0.02)
+
+
+def test_few_values_among_many_missing_cells_and_in_sparse_columns():
+    """As many columns as a table of genes has: nothing is done column by column."""
+    X = rng.integers(0, 2, (N, 300)).astype(float)
+    X[:, 1] = np.where(rng.random(N) < 0.7, np.nan, rng.integers(0, 3, N))
+    X[:, 2] = np.nan
+    X[:, 3] = 7
+    X[:, 4] = rng.normal(size=N)
+    scaled = X / ColumnStandardizer("mean", "clipped").fit(X).scale_
+    variances = [np.nanvar(scaled[:, j]) for j in (0, 1, 3, 4)]
+    assert_allclose(variances, [2 / np.pi, 0.8098, 0, 1], atol=0.01)
+    places = [0, 3, 4, 5]
+    dense, compressed = (
+        ColumnStandardizer("mean", "clipped").fit(kind(X[:, places])).scale_
+        for kind in (np.asarray, sparse.csr_array)
+    )
+    assert_allclose(dense, compressed)
 
 
 def test_flags_that_tell_nothing_do_not_lead():

@@ -1,11 +1,18 @@
 """Callbacks of scikit-learn 1.9: a search tells them of its stages and fits."""
 
-import numpy as np
 import pytest
-from sklearn.base import clone
 
-from rskc import RobustSparseKMeans
 from rskc.selection import Stability
+from search_kinds import (
+    Calls,
+    Stop,
+    assert_same,
+    corners,
+    each_search,
+    fitted,
+    search_of,
+    stop_at,
+)
 
 pytestmark = pytest.mark.skipif(
     not hasattr(Stability, "set_callbacks"), reason="needs scikit-learn 1.9, which is not installed"
@@ -31,22 +38,9 @@ class Recorder:
         self.told.append(("teardown",))
 
 
-def search(**how):
-    how = {"n_splits": 2, "n_references": 2, "n_jobs": 1, "progress": False} | how
-    return Stability(RobustSparseKMeans(2, random_state=0), [2, 3], random_state=0, **how)
-
-
-@pytest.fixture(scope="module")
-def X():
-    X = np.random.default_rng(0).normal(size=(40, 4))
-    X[:20] += 5
-    return X
-
-
-def test_stages_and_fits_are_told_in_order(X):
-    recorder, counts = Recorder(), []
-    model = search(progress=lambda done, total: counts.append(done)).set_callbacks(recorder)
-    model.fit(X)
+def test_stages_and_fits_are_told_in_order():
+    recorder, calls = Recorder(), Calls()
+    search_of("Stability", progress=calls).set_callbacks(recorder).fit(corners())
     told = recorder.told
     assert told[:2] == [("setup",), ("begin", "fit", None)]
     assert told[-2:] == [("end", "fit"), ("teardown",)]
@@ -60,28 +54,23 @@ def test_stages_and_fits_are_told_in_order(X):
         elif event[0] == "end":
             assert fits == expected
     assert stages >= 2
-    assert sum(event == ("end", "fit") for event in told) - 1 == counts[-1]
+    assert sum(event == ("end", "fit") for event in told) - 1 == calls[-1][0]
 
 
-def test_the_answer_is_the_same(X):
-    alone = search().fit(X)
-    told = clone(search()).set_callbacks(Recorder()).fit(X)
-    assert alone.table_.equals(told.table_)
+@each_search
+def test_the_result_is_the_same(name):
+    assert_same(search_of(name).set_callbacks(Recorder()).fit(corners()), fitted(name))
 
 
-def test_callbacks_are_torn_down_after_an_error(X):
+def test_callbacks_are_torn_down_after_an_error():
     recorder = Recorder()
-
-    def stop(done, total):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        search(progress=stop).set_callbacks(recorder).fit(X)
+    with pytest.raises(Stop):
+        search_of("Stability", progress=stop_at(1)).set_callbacks(recorder).fit(corners())
     assert recorder.told[-1] == ("teardown",)
 
 
-def test_the_bar_of_scikit_learn_takes_them(X, capsys):
+def test_the_bar_of_scikit_learn_takes_them(capsys):
     from sklearn.callback import ProgressBar
 
-    search().set_callbacks(ProgressBar()).fit(X)
+    search_of("Stability").set_callbacks(ProgressBar()).fit(corners())
     assert "Stability" in capsys.readouterr().out

@@ -59,11 +59,7 @@ def test_the_step_by_hand():
 
 
 @settings(max_examples=60)
-@given(
-    st.lists(st.integers(0, 4), min_size=2, max_size=12),
-    st.floats(1, 3),
-    st.integers(0, 2**31),
-)
+@given(st.lists(st.integers(0, 4), min_size=2, max_size=12), st.floats(1, 3), st.integers(0, 2**31))
 def test_weights_of_groups_keep_both_norms_and_are_the_best(names, bound, seed):
     groups = check_groups([f"g{name}" for name in names], None, len(names))
     rng = np.random.default_rng(seed)
@@ -251,16 +247,13 @@ def test_searches_carry_groups_by_name(X):
     assert len(np.unique(stable.selection_probabilities_[:10])) == 1
 
 
-def test_a_model_comes_back_from_its_file(X, tmp_path):
-    for groups in (by_tens(), {"a": pd.Index(range(10)), 7: (20, 21)}):
-        model = fitted(X, groups, n_features=2)
-        save(model, tmp_path / "m.rskc")
-        again = load(tmp_path / "m.rskc")
-        for name in ("group_names_", "group_weights_", "feature_group_", "feature_weights_"):
-            assert_array_equal(getattr(again, name), getattr(model, name))
-        assert_array_equal(again.predict(X), model.predict(X))
-        assert again.feature_groups == as_plain(groups)
-        assert_array_equal(again.fit(X).group_weights_, model.group_weights_)
+def test_groups_given_by_index_and_range_are_kept_in_a_file(X, tmp_path):
+    groups = {"a": pd.Index(range(10)), 7: (20, 21)}
+    model = fitted(X, groups, n_features=2)
+    save(model, tmp_path / "m.rskc")
+    again = load(tmp_path / "m.rskc")
+    assert again.feature_groups == as_plain(groups)
+    assert_array_equal(again.fit(X).group_weights_, model.group_weights_)
     data = (tmp_path / "m.rskc").read_bytes()
     wrong = setting("attributes", "group_names_", value={"names": list(range(90))})
     assert "group_names_ are not text" in refusal(rewritten(data, tmp_path / "w.rskc", wrong))

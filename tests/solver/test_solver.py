@@ -20,9 +20,8 @@ from rskc.metrics import classification_error_rate
 from rskc.solver import Problem, Starts, alternate, solve, solve_path
 from rskc.solver import finish as finish_module
 from rskc.solver import search as search_module
-from rskc.solver.partition import improve, lloyd
+from rskc.solver.partition import INITS, improve, lloyd, plusplus_cases, random_cases, robust_cases
 from rskc.solver.search import Sampled, search_cases, search_size
-from rskc.solver.starts import INITS, plusplus_cases, random_cases, robust_cases
 from rskc.solver.weights import count_weights, is_sparse, sparse_weights, weigh
 
 try:
@@ -433,7 +432,9 @@ def test_a_case_that_only_the_unweighted_rule_trims_leaves_no_trace(outlying):
     labels, kept = np.arange(60) % 3, np.arange(60) > 0
     X[0, 2] = outlying
     engine = engine_for(X)
-    far, _, sums = alternate.examine(engine, Problem(3, 1, 1.5), as_partitions(labels))
+    partitions = as_partitions(labels)
+    sums = engine.sums_near(None, partitions.groups, 3)
+    far, _, sums = engine.take_out_farthest(partitions.groups, partitions.labels, sums, 1)
     assert_array_equal(np.flatnonzero(far[0]), [0])
     expected = between_sum(X[kept], labels[kept], 3)
     assert_allclose(sums.between()[0] * engine.unit, expected, rtol=1e-6)
@@ -484,18 +485,6 @@ def between_sum(X, labels, K):
     sizes = np.bincount(labels, minlength=K)
     means = np.stack([X[labels == k].mean(axis=0) for k in range(K)])
     return sizes @ (means - X.mean(axis=0)) ** 2
-
-
-@each_problem
-def test_a_solution_does_not_see_the_unit(table, problem):
-    """A power of 2 rounds nothing, so not even the last bit may change."""
-    found = solve_for(table.data, problem)
-    for scale in (2.0**-300, 0.5, 2.0**300):
-        scaled = solve_for(table.data * scale, problem)
-        assert_array_equal(scaled.labels, found.labels)
-        assert_array_equal(scaled.trimmed_weighted, found.trimmed_weighted)
-        assert_allclose(scaled.weights, found.weights, atol=1e-12)
-        assert_array_equal(scaled.centers, found.centers * scale)
 
 
 @needs_compiler
@@ -569,26 +558,6 @@ def test_outlying_cases_do_not_become_a_cluster_where_no_state_can_be_guarded(ki
     assert sum(outlying_clusters(found, table.outliers) for table, found in pairs) == 0
     errors = [error_over(~table.outliers, found.labels, table) for table, found in pairs]
     assert np.mean(errors) <= mean_error_without_outlying_cases(n_trim) + 0.05
-
-
-def test_the_masking_example_needs_both_trimmed_sets():
-    """Cells that are outlying where there is no weight: only the unweighted rule can see them."""
-    table = make_masking(random_state=0)
-    found = solve(engine_for(table.data), Problem(3, 30, 1.5), drawn(3))
-    assert found.trimmed_unweighted[table.outliers].all()
-    assert found.weights[:2].min() > 10 * found.weights[2:].max()
-
-
-@pytest.mark.parametrize("outlying", [1e6, 1e30])
-def test_how_outlying_masking_cells_are_changes_nothing(outlying):
-    table, problem = make_masking(random_state=0), Problem(3, 30, 1.35)
-    expected = solve(engine_for(table.data), problem, drawn(3))
-    X = table.data.copy()
-    X[:3, 3:] *= outlying
-    found = solve(engine_for(X), problem, drawn(3))
-    assert_allclose(found.weights, expected.weights, atol=1e-9)
-    clean = ~table.outliers
-    assert classification_error_rate(found.labels[clean], expected.labels[clean]) == 0
 
 
 def test_a_solution_passed_over_for_its_small_cluster_is_named():

@@ -8,9 +8,8 @@ import pytest
 from rskc.engines import ArrayOps, Partitions, Sums, engine_for
 from rskc.solver import Problem, alternate
 from rskc.solver import search as search_module
-from rskc.solver.partition import moves_pay
+from rskc.solver.partition import moves_pay, trials_for
 from rskc.solver.search import auto_inits, auto_starts, search
-from rskc.solver.starts import trials_for
 
 
 def table(n, p, norm=1.0):

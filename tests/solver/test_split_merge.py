@@ -11,9 +11,8 @@ from engine_kinds import KINDS
 from rskc import RobustSparseKMeans
 from rskc.engines import engine_for
 from rskc.solver import Problem, Starts, solve
-from rskc.solver.partition import lloyd
+from rskc.solver.partition import lloyd, plusplus_cases, robust_cases, spread_cases
 from rskc.solver.split_merge import merged, split_and_merge
-from rskc.solver.starts import plusplus_cases, robust_cases, spread_cases
 
 
 def table_of(X):

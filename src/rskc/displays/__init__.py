@@ -16,15 +16,10 @@ The searches of ``rskc.selection`` have one display, which needs no X::
 ``plot``, is imported when something is drawn and not before; no display calls ``plt.show``.
 """
 
-from rskc.displays.cells import CellsDisplay
-from rskc.displays.clusters import ClusterDisplay
-from rskc.displays.consensus import ConsensusDisplay
-from rskc.displays.heatmap import HeatmapDisplay
-from rskc.displays.outliers import OutlierDisplay
+from rskc.displays.cases import ClusterDisplay, OutlierDisplay, SilhouetteDisplay
+from rskc.displays.features import SelectionDisplay, WeightsDisplay
 from rskc.displays.search import SearchDisplay
-from rskc.displays.selected import SelectionDisplay
-from rskc.displays.silhouette import SilhouetteDisplay
-from rskc.displays.weights import WeightsDisplay
+from rskc.displays.tables import CellsDisplay, ConsensusDisplay, HeatmapDisplay
 
 __all__ = [
     "CellsDisplay",

@@ -81,10 +81,10 @@ def engine_for(
         engine.gathers, engine.source = True, X  # memory is locked while the blocks live
         return engine
     if type(X).__module__.startswith("dask."):
-        from rskc.engines.blocks import blocks_engine
+        from rskc.engines.blocks import BlocksEngine
 
         options |= {"missing": missing, "drop_unobserved": drop_unobserved, "masses": masses}
-        return blocks_engine(X, device=device, **options)
+        return BlocksEngine(X, device=device, **options)
     if issparse(X):
         if not (missing or is_full(X) or has_nan(X)):
             return SparseEngine(X, masses=masses, **options)

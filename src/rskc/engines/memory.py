@@ -94,22 +94,14 @@ class MemoryTable(InMemory, Table):
     """
 
     def __init__(
-        self,
-        blocks,
-        rows,
-        weights,
-        n_threads,
-        passes,
-        place,
-        masses=None,
-        missing=False,
-        dtype=None,
+        self, cells, weights, place, how=(1, PASSES), *, masses=None, missing=False, dtype=None
     ):
+        blocks, rows = cells
         super().__init__(blocks.size // ((1 + missing) * weights.shape[1]), weights, place, missing)
         self._use(ArrayOps(masses))
         self.blocks, self.rows = blocks, blocks if rows is None else rows
-        self.row_block = passes.BLOCK if rows is None else 1
-        self.n_threads, self.passes = n_threads, passes
+        self.n_threads, self.passes = how
+        self.row_block = self.passes.BLOCK if rows is None else 1
         self.dtype = blocks.dtype if dtype is None else dtype
 
     @property
@@ -216,7 +208,7 @@ def table_of_coordinates(
     """Return a rotated table with these coordinates."""
     blocks, ones = to_blocks(rows, passes.BLOCK), np.ones((1, rows.shape[1]))
     flat = np.ascontiguousarray(rows).reshape(-1)
-    return MemoryTable(blocks, flat, ones, n_threads, passes, None, masses)
+    return MemoryTable((blocks, flat), ones, None, (n_threads, passes), masses=masses)
 
 
 def to_blocks(rows: np.ndarray, block: int) -> np.ndarray:
@@ -331,9 +323,13 @@ class MemoryEngine(InMemory, Engine):
     # ---- Tables
 
     def _table_of(self, cells, weights, place, dtype):
-        blocks, rows = cells
-        facts = self.n_threads, self.passes, place, self.masses, self.missing, dtype
-        return MemoryTable(blocks, rows, weights, *facts)
+        facts = {"masses": self.masses, "missing": self.missing, "dtype": dtype}
+        how = self.n_threads, self.passes
+        return self.table_type(cells)(cells, weights, place, how, **facts)
+
+    def table_type(self, cells):
+        """Return the type of the table of cells."""
+        return MemoryTable
 
     def _cells(self, columns, dtype):
         size = self.n_cases * len(columns) * self._cell_type(dtype).itemsize * (1 + self.missing)

@@ -289,10 +289,10 @@ def _less(X: csr_array, origin: np.ndarray) -> csr_array:
 class SparseTable(MemoryTable):
     """Columns that carry weight, too many to be made dense."""
 
-    def __init__(self, cells: SparseCells, dtype, weights, n_threads, passes, place, masses):
+    def __init__(self, cells, weights, place, how, *, masses, missing, dtype):
         Table.__init__(self, cells.Z.shape[0], weights, place)
         self._use(ArrayOps(masses))
-        self.stored, self.dtype, self.n_threads, self.passes = cells, dtype, n_threads, passes
+        self.stored, self.dtype, (self.n_threads, self.passes) = cells, dtype, how
 
     def assign(self, centers):
         runs, K, q = centers.shape
@@ -415,16 +415,13 @@ class SparseEngine(MemoryEngine):
             return super()._cells(columns, dtype)
         return self.stored.columns(columns).cut_off(self.frame.limits[columns])
 
-    def _table_of(self, cells, weights, place, dtype):
-        if not isinstance(cells, SparseCells):
-            return super()._table_of(cells, weights, place, dtype)
-        return SparseTable(cells, dtype, weights, self.n_threads, self.passes, place, self.masses)
+    def table_type(self, cells):
+        return SparseTable if isinstance(cells, SparseCells) else MemoryTable
 
     def _laid_out(self, columns, dtype, block):
         q, every = len(columns), np.arange(len(columns))
         X = self.X if q == self.n_features else self.X[:, columns]
-        location, factor, limits = self.frame
-        frame = location[columns], factor, limits[columns]
+        frame = self.frame.of_columns(columns)
         out = np.empty(self.n_cases * q, dtype)
         step = -(-CHUNK_BYTES // (8 * q * block)) * block  # whole blocks
         for first in range(0, self.n_cases, step):

@@ -152,10 +152,9 @@ class Exploration(Search):
         self.axes_ = self._axes_around(sample.X)
         paths, model = self.axes_.paths, self._for_comparisons()
         more = len(paths) * self.n_splits
-        fits = fit_paths("Settings", paths, sample, model, runner, _describe, more)
-        halves = fit_half_paths(paths, sample, model, self.n_splits, runner)
-        self.fits_ = [dict(fit) for path in fits for fit in path]
-        self.halves_ = [half for path in halves for half in path]
+        fits = fit_paths(paths, sample, model, runner, _describe, more)
+        self.fits_ = [dict(fit) for fit in fits]
+        self.halves_ = fit_half_paths(paths, sample, model, self.n_splits, runner)
         self.searched_ = sample.X
 
     def _without_extremes(self, sample: Sample) -> Sample:

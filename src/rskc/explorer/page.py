@@ -21,7 +21,7 @@ from rskc.inputs.labels import read_one
 from rskc.inputs.validation import names_of_cases
 from rskc.model.fitted import unequal_weights
 from rskc.model.summary import words_on_cells
-from rskc.pictures.palette import PALETTE, readable_on
+from rskc.pictures.palette import DARK_PALETTE, PALETTE
 from rskc.preprocessing.preparer import Unit
 from rskc.selection.search import MAX_SAMPLES
 from rskc.utils.snippets import snippet_of
@@ -29,7 +29,8 @@ from rskc.utils.webpage import Page, content_policy, identity
 from rskc.utils.wording import cleaned, count, exact_percent
 
 STATIC = Path(__file__).parent / "static"
-DARK_PAPER = "#14171b"
+# The scripts, each after those that it imports.
+SCRIPTS = "dom state data project plane map tree features values cases compare sliders take main"
 LONGEST_NAME = 120
 
 
@@ -155,7 +156,7 @@ def explore(
     random_state : int, RandomState or None, default=0
         Seed.
     n_jobs : int or None, default=-1
-        Fits at a time; -1 for one a core.
+        Number of parallel fits; -1 for one per core.
     checkpoint : str, path or None, default=None
         File that keeps finished fits, so that the same call goes on from there.
     progress : bool or callable, default=True
@@ -211,7 +212,7 @@ def _words(search: Exploration, scene: Scene) -> dict[str, Any]:
     if weights is not None:
         all_weighted = n_used == np.count_nonzero(weights)
         how = "with a weight above 0" if all_weighted else "drawn in proportion to their weights"
-        sample = "Fits go by the weights of the cases; the page counts cases. "
+        sample = "The fits use the case weights; the page counts cases. "
     if n_used < n:
         sample += (
             f"The table has {n:,} cases. The fits, the points and the rows below are of {n_used:,} "
@@ -231,7 +232,7 @@ def _words(search: Exploration, scene: Scene) -> dict[str, Any]:
         "sample": sample,
         "n_beyond": scene.n_beyond,
         "colors": PALETTE,
-        "dark": [readable_on(DARK_PAPER, color) for color in PALETTE],
+        "dark": DARK_PALETTE,
     }
 
 
@@ -252,7 +253,10 @@ def _automatic(search: Exploration, scene: Scene) -> str:
     if features[f] != n_features or abs(trims[t] - share) >= 1e-9:
         text += " The marks show the nearest setting here."
     if scene.same is not None and scene.same < 1:
-        text += f" There, {scene.same:.0%} of the cases are in the same cluster as in its own fit."
+        text += (
+            f" At that setting, {scene.same:.0%} of the cases are in the same cluster as in the "
+        )
+        text += "automatic fit."
     return text
 
 
@@ -359,29 +363,10 @@ def _render(title: str, parcel: Parcel, numbering: np.ndarray) -> str:
 
 @cache
 def _script() -> str:
-    """Join the modules into one script: each is a function that returns what it exports."""
-    joined: dict[str, str] = {}
-    _join("main", joined)
-    parts = "\n".join(joined.values())
-    return f'"use strict";\n(() => {{\nconst modules = {{}};\n{parts}\n}})();\n'
-
-
-def _join(name: str, joined: dict[str, str]) -> None:
-    """Add a module, after those that it imports."""
-    text = _read(f"{name}.js")
-    for needed in re.findall(r'^import \{[^}]*\} from "\./(\w+)\.js";', text, re.MULTILINE):
-        if needed not in joined:
-            _join(needed, joined)
-    exported = re.findall(r"^export (?:async )?(?:function|class|const) (\w+)", text, re.MULTILINE)
-    text = re.sub(r"^export ", "", text, flags=re.MULTILINE)
-    text = re.sub(
-        r'^import (\{[^}]*\}) from "\./(\w+)\.js";',
-        r"const \1 = modules.\2;",
-        text,
-        flags=re.MULTILINE,
-    )
-    made = f"{text}return {{ {', '.join(exported)} }};"
-    joined[name] = f"modules.{name} = (() => {{\n{made}\n}})();"
+    """Join the modules into one script, in which their names must differ."""
+    text = "\n".join(_read(f"{name}.js") for name in SCRIPTS.split())
+    text = re.sub(r"^import [^;]*;\n|^export ", "", text, flags=re.MULTILINE)
+    return f'"use strict";\n(() => {{\n{text}}})();\n'
 
 
 @cache

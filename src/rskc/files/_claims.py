@@ -6,7 +6,6 @@ import math
 import mmap
 import re
 import zipfile
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
@@ -34,7 +33,14 @@ def check_market(file: IO[bytes]) -> None:
     """
     banner = file.readline(CHUNK).lower().split()
     kind = banner[2] if len(banner) > 2 else b""
-    header = next((line for line in _lines(file) if line.strip() and line[:1] != b"%"), b"")
+    header = next(
+        (
+            line
+            for line in iter(lambda: file.readline(CHUNK), b"")
+            if line.strip() and line[:1] != b"%"
+        ),
+        b"",
+    )
     sizes = [int(each) for each in header.split() if re.fullmatch(rb"[0-9]{1,18}", each)]
     if len(sizes) != {b"coordinate": 3, b"array": 2}.get(kind) or b"\0" in header:
         raise ValueError(f"its header {header[:60].decode(errors='replace').strip()!r} is none")
@@ -49,11 +55,6 @@ def check_market(file: IO[bytes]) -> None:
         raise ValueError(f"its header claims {n_entries} entries, and it ends before")
     if kind == b"coordinate" and max(sizes[:2]) > MOST_EMPTY + PER_ENTRY * n_entries:
         raise ValueError(f"it is {sizes[0]} x {sizes[1]} with {n_entries} entries")
-
-
-def _lines(file: IO[bytes]) -> Iterator[bytes]:
-    while line := file.readline(CHUNK):
-        yield line
 
 
 def check_hdf5(path: Path) -> None:

@@ -20,22 +20,35 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse, load_npz
 
 from rskc.files._claims import check_hdf5, check_market, check_workbook
-from rskc.files._source import Layout, Source, TableError, for_polars, near, needed, polars, shown
-from rskc.utils.wording import count, quoted
+from rskc.files._source import (
+    Layout,
+    Source,
+    TableError,
+    for_polars,
+    line_of_names,
+    near,
+    needed,
+    polars,
+    shown,
+    titles_note,
+)
+from rskc.utils.wording import quoted
 
-MOST_TITLES = 10  # rows above the names of the columns
 NAMES_IN_NPZ = ("X", "data")
 # Where pandas keeps an index without name in a Parquet file.
 PANDAS_INDEX = "__index_level_0__"
 
 
-def of_columns(layout: Layout, reader: str) -> Source:
-    """Read Parquet or Arrow, by the name of the function of polars."""
-    pl = polars()
+def read_parquet(layout: Layout) -> Source:
+    """Read columns of Parquet."""
     with damage_named(layout):
-        if reader == "read_ipc":
-            return of_frame(layout, pl.read_ipc(layout.path.read_bytes()))
-        return of_frame(layout, pl.read_parquet(for_polars(layout.path), glob=False))
+        return of_frame(layout, polars().read_parquet(for_polars(layout.path), glob=False))
+
+
+def read_arrow(layout: Layout) -> Source:
+    """Read columns of Arrow."""
+    with damage_named(layout):
+        return of_frame(layout, polars().read_ipc(layout.path.read_bytes()))
 
 
 def of_frame(layout: Layout, frame: Any) -> Source:
@@ -157,44 +170,44 @@ def read_excel(layout: Layout) -> Source:
     with damage_named(layout):
         check_workbook(layout.path)
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(layout.path.read_bytes()))
-        sheet = book.get_sheet_by_name(_sheet_name(layout, book.sheet_names))
-        rows = enumerate(sheet.to_python(skip_empty_area=False), 1)
-    kept = [(number, row) for number, row in rows if any(cell != "" for cell in row)]
-    if len(kept) <= layout.header:
-        raise layout.error("sheet {name} holds no row with data", name=shown(sheet.name))
-    lines, cells = zip(*kept, strict=True)
+        known = book.sheet_names
+        asked = known if layout.sheet is None else [_sheet_name(layout, known)]
+        sheets = ((name, _filled_rows(book.get_sheet_by_name(name))) for name in asked)
+        name, rows = first = next(sheets)
+        if not _has_numbers(rows):  # it may explain the others
+            name, rows = next((sheet for sheet in sheets if _has_numbers(sheet[1])), first)
+    if len(rows) <= layout.header:
+        raise layout.error("sheet {name} holds no row with data", name=shown(name))
+    lines, cells = zip(*rows, strict=True)
     names, top = [f"x{j}" for j in range(len(cells[0]))], 0
     if layout.header:
-        top = _row_of_names(cells)
+        top = line_of_names(cells)
         names = [_text(cell) or "" for cell in cells[top]]
         lines, cells = lines[top + 1 :], cells[top + 1 :]
     columns = [_series(pl, column) for column in zip(*cells, strict=True)]
     frame = pl.DataFrame({str(j): column for j, column in enumerate(columns)})
-    notes = []
-    others = [name for name in book.sheet_names if name != sheet.name]
-    if others and layout.sheet is None:
-        notes.append(
-            f"Sheet {shown(sheet.name)} was read; the file has {quoted(others)} too: --sheet."
-        )
+    others, notes = [other for other in asked if other != name], []
+    if others:
+        notes.append(f"Sheet {shown(name)} was read; the file has {quoted(others)} too: --sheet.")
     if top:
-        skipped = f"{count(top, 'row')} above the names of the columns"
-        notes.append(f"Left out as titles: {skipped}.")
+        notes.append(titles_note(top))
     return Source(
         layout, frame, names, lambda row: f"line {lines[row]}", parse=True, notes=tuple(notes)
     )
 
 
-def _row_of_names(cells: Sequence[Sequence[Any]]) -> int:
-    """Return the first row with names of most columns: above it there may be titles."""
-    filled = [sum(cell != "" for cell in row) for row in cells[: MOST_TITLES + 20]]
-    titles = filled[: MOST_TITLES + 1]
-    if 2 * filled[0] > max(filled):
-        return 0
-    return next((i for i, n in enumerate(titles[:-1]) if 2 * n > max(filled)), 0)
+def _filled_rows(sheet: Any) -> list[tuple[int, list[Any]]]:
+    """Return the rows of a sheet that are not empty, with their numbers in the file."""
+    rows = enumerate(sheet.to_python(skip_empty_area=False), 1)
+    return [(number, row) for number, row in rows if any(cell != "" for cell in row)]
+
+
+def _has_numbers(rows: Sequence[tuple[int, list[Any]]]) -> bool:
+    return any(type(cell) in (int, float) for _, row in rows for cell in row)
 
 
 def _sheet_name(layout: Layout, names: list[str]) -> str:
-    sheet = 0 if layout.sheet is None else layout.sheet
+    sheet = layout.sheet
     if isinstance(sheet, str) and sheet in names:
         return sheet
     if isinstance(sheet, int) and 0 <= sheet < len(names):
@@ -275,3 +288,15 @@ def damaged(layout: Layout, error: BaseException) -> Exception:
         kind=layout.path.suffix,
         words=words,
     )
+
+
+READERS = {
+    ".parquet": read_parquet,
+    ".arrow": read_arrow,
+    ".feather": read_arrow,
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".xlsx": read_excel,
+    ".h5ad": read_h5ad,
+    ".mtx": read_mtx,
+}

@@ -9,15 +9,28 @@ import numpy as np
 
 from rskc.files._source import Source, TableError, polars, shown
 from rskc.files._text import numbers
-from rskc.files._written import HowWritten, Written, strays_among_written, written_numbers
+from rskc.files._written import HowWritten, strays_among_written, written_numbers
 from rskc.inputs.columns import are_classes, are_names
 from rskc.utils.wording import count, quoted
 
 MOST_STRAYS = 12  # words in a message
-# Dates as text: those that sort, of which numbers can be made, and those of one country or another.
-# Digits of other scripts are \d too, and no date to polars.
-ISO = r"^D{4}-D{2}-D{2}([T ]D{2}:D{2}(:D{2}(\.D+)?)?(Z|[+-]D{2}:?D{2})?)?$".replace("D", "[0-9]")
-OTHER_DATES = r"^D{1,2}[./-]D{1,2}[./-](D{2}|D{4})$".replace("D", "[0-9]")
+# Dates as text, day, month and year in any order, and a time. Digits of other scripts are \d too,
+# and no date to polars.
+TIME = (
+    r"(?:(?:T|,? +)(?<h>D{1,2}):(?<min>DD)(?::DD(?:\.D+)?)? ?(?<pm>[AaPp][Mm])?"
+    r"(?:Z|[+-]DD:?DD)?)?$"
+)
+DATES = {
+    "a year first": r"^(?<y>D{4})[-/.](?<m>D{1,2})(?:[-/.](?<d>D{1,2}))?" + TIME,
+    "numbers": r"^(?<a>D{1,2})[./-](?<b>D{1,2})[./-](?<y>D{4}|DD)" + TIME,
+    "a month as word": r"^(?<d>D{1,2})\.?[ -]*(?<word>\pL{3,9})\.?[ -]*(?<y>D{4}|DD)" + TIME,
+    "a word first": r"^(?<word>\pL{3,9})\.? (?<d>D{1,2})(?:st|nd|rd|th)?,? +(?<y>D{4})" + TIME,
+}
+DATES = {name: pattern.replace("D", "[0-9]") for name, pattern in DATES.items()}
+MONTHS = {
+    "jan": 1, "feb": 2, "mar": 3, "mär": 3, "mrz": 3, "apr": 4, "may": 5, "mai": 5, "jun": 6,
+    "jul": 7, "aug": 8, "sep": 9, "oct": 10, "okt": 10, "nov": 11, "dec": 12, "dez": 12,
+}  # fmt: skip
 MICROSECONDS = 24 * 3600 * 1_000_000  # of a day
 COMMA = r"\s*-?\d*,\d+\s*"  # a number with a decimal comma, maybe
 KINDS = {"Boolean": "true and false", "String": "text", "Categorical": "text", "Enum": "text"}
@@ -28,7 +41,7 @@ class Cells(NamedTuple):
 
     numbers: Any
     bad: Any  # mask of cells that are neither numbers nor missing
-    written: Written | None = None  # where they had units or the like beside them
+    written: HowWritten | None = None  # what stood beside them, such as a unit
 
 
 def _parsed(source: Source, series: Any) -> Cells:
@@ -42,7 +55,7 @@ def _parsed(source: Source, series: Any) -> Cells:
     if bad.any():
         written = written_numbers(frame["cells"], layout.decimal, source.separator)
         if written is not None:
-            return Cells(written.numbers, bad & False, written)
+            return Cells(written[0], bad & False, written[1])
     return Cells(values, bad)
 
 
@@ -79,8 +92,7 @@ def kind_of(source: Source, j: int) -> str:
         if int(cells.bad.sum()) <= cells.numbers.count():
             return "numbers"
         seen = observed(series, source.layout.missing_numbers).drop_nulls()
-        days = any(seen.str.contains(pattern).all() for pattern in (ISO, OTHER_DATES))
-        return "dates" if len(seen) and days else "text"
+        return "dates" if len(seen) and _pattern_of_dates(seen) else "text"
     return "dates" if series.dtype.is_temporal() else KINDS.get(kind, kind)
 
 
@@ -148,7 +160,7 @@ def find_numbers(source: Source, columns: list[int]) -> Numbers:
         cells = _column(source, j)
         parsed[str(j)] = cells.numbers
         if cells.written is not None:
-            written[names[j]] = cells.written.how
+            written[names[j]] = cells.written
     matrix = np.empty((source.frame.height, 0))
     if columns:
         frame = source.frame.select(map(str, columns)).with_columns(**parsed)
@@ -206,6 +218,7 @@ def _not_numbers(source: Source, j: int, bad: Any) -> TableError:
     """Return the error on the cells of a column of numbers that are none."""
     series, row = source.frame[str(j)], int(bad.arg_max())
     cell, strays = series[row], list(dict.fromkeys(series.filter(bad).to_list()))
+    n, words = int(bad.sum()), quoted(strays, MOST_STRAYS, 40)
     remedy = "correct it, or name it in {missing_values} if it stands for a missing cell"
     if len(strays) > 1:
         remedy = (
@@ -213,11 +226,10 @@ def _not_numbers(source: Source, j: int, bad: Any) -> TableError:
         )
     if _is_comma(source, cell):
         remedy = 'if it is a decimal comma, use {decimal=","} to read them'
+    what = "{n} cells are not numbers, the first is {cell}: {words}"
     if len(strays) == 1:
-        return source.error(row, j, f"{{cell}} is not a number; {remedy}", cell=shown(cell))
-    template = f"{{n}} cells are not numbers, the first is {{cell}}: {{words}}; {remedy}"
-    n, words = int(bad.sum()), quoted(strays, MOST_STRAYS, 40)
-    return source.error(row, j, template, n=n, cell=shown(cell), words=words)
+        what = "{cell} is not a number" if n == 1 else "{cell}, in {n} cells, is not a number"
+    return source.error(row, j, f"{what}; {remedy}", n=n, cell=shown(cell), words=words)
 
 
 def _matrix(source: Source, frame: Any, features: list[int]) -> np.ndarray:
@@ -235,28 +247,58 @@ def _matrix(source: Source, frame: Any, features: list[int]) -> np.ndarray:
     return matrix
 
 
-def _sorted_dates(source: Source, j: int, cells: Any) -> Any:
-    """Return dates such as 31.12.2024 and 12/31/2024 as 2024-12-31.
+def _pattern_of_dates(cells: Any) -> str | None:
+    """Return the pattern of dates that all cells have; None if they are none."""
+    few = cells.head(MOST_STRAYS)
+    for pattern in DATES.values():
+        if few.str.contains(pattern).all() and cells.str.contains(pattern).all():
+            words = polars().Series(list(MONTHS))
+            named = cells.str.extract_groups(pattern).struct.unnest()
+            if "word" not in named or _months(named["word"]).is_in(words.implode()).all():
+                return pattern
+    return None
 
-    With points the day is first; else a number above 12 says which is the day.
+
+def _months(words: Any) -> Any:
+    return words.str.to_lowercase().str.head(3)
+
+
+def _days_of_text(source: Source, j: int, cells: Any) -> Any:
+    """Return dates as days since 1970, and times as parts of a day.
+
+    Of dates such as 31.12.2024 and 12/31/2024, the day is first if points separate them; else a
+    number above 12 says which is the day.
     """
     pl, name = polars(), shown(source.names[j])
-    parts = cells.str.extract_groups(r"^(?<a>\d{1,2})[./-](?<b>\d{1,2})[./-](?<y>\d{2,4})$")
-    parts = parts.struct.unnest().cast(pl.Int64)
-    first, second = (parts[each].max() or 0 for each in ("a", "b"))
-    dotted = cells.str.contains(".", literal=True).any()
-    if not dotted and first <= 12 and second <= 12:
-        raise source.layout.error(
-            "it is not clear whether day or month comes first in {name}, such as {cell}; write "
-            "dates as 2024-12-31",
-            name=name,
-            cell=repr(cells.drop_nulls()[0]),
-        )
-    day, month = ("a", "b") if dotted or first > 12 else ("b", "a")
-    century = pl.when(pl.col("y") >= 100).then(0).when(pl.col("y") < 50).then(2000).otherwise(1900)
-    made = pl.date(pl.col("y") + century, pl.col(month), pl.col(day)).cast(pl.String)
+    parts = cells.str.extract_groups(_pattern_of_dates(cells.drop_nulls())).struct.unnest()
+    if "word" in parts.columns:
+        parts = parts.with_columns(m=_months(parts["word"]).replace_strict(MONTHS, default=None))
+    numbers = [each for each in parts.columns if each not in ("word", "pm")]
+    parts = parts.with_columns(pl.col(numbers).cast(pl.Int64))
+    if "a" in parts.columns:
+        first, second = (parts[each].max() or 0 for each in ("a", "b"))
+        dotted = cells.str.contains(r"^[^:]*\.").any()
+        if not dotted and first <= 12 and second <= 12:
+            raise source.layout.error(
+                "it is not clear whether day or month comes first in {name}, such as {cell}; write "
+                "dates as 2024-12-31",
+                name=name,
+                cell=repr(cells.drop_nulls()[0]),
+            )
+        order = {"a": "d", "b": "m"} if dotted or first > 12 else {"a": "m", "b": "d"}
+        parts = parts.rename(order)
+    year, hour = (
+        pl.col("y"),
+        pl.col("h").fill_null(0) % pl.when(pl.col("pm").is_null()).then(24).otherwise(12),
+    )
+    century = pl.when(year >= 100).then(0).when(year < 50).then(2000).otherwise(1900)
+    day = pl.when(year.is_not_null()).then(pl.col("d").fill_null(1))  # of a month, its first
+    days = pl.date(year + century, pl.col("m"), day).cast(pl.Int32).cast(pl.Float64)
+    noon = 12 * pl.col("pm").str.to_lowercase().eq("pm").fill_null(False).cast(pl.Float64)
     try:
-        return parts.select(made).to_series()
+        return parts.select(
+            days + (hour + noon) / 24 + pl.col("min").fill_null(0) / 1440
+        ).to_series()
     except pl.exceptions.PolarsError as error:
         raise source.layout.error("{name} has dates that there are not", name=name) from error
 
@@ -266,13 +308,7 @@ def _days(source: Source, j: int) -> Any:
     pl = polars()
     series = source.frame[str(j)]
     if str(series.dtype) == "String":
-        cells = observed(series, source.layout.missing_numbers)
-        if not cells.drop_nulls().str.contains(ISO).all():
-            cells = _sorted_dates(source, j, cells)
-        hours = cells.str.slice(11, 2).cast(pl.Float64, strict=False).fill_null(0.0)
-        minutes = cells.str.slice(14, 2).cast(pl.Float64, strict=False).fill_null(0.0)
-        days = cells.str.slice(0, 10).str.to_date().cast(pl.Int32).cast(pl.Float64)
-        return days + hours / 24 + minutes / 1440
+        return _days_of_text(source, j, observed(series, source.layout.missing_numbers))
     if str(series.dtype).startswith("Date"):
         return series.cast(pl.Datetime("us")).cast(pl.Int64).cast(pl.Float64) / MICROSECONDS
     if str(series.dtype) == "Time":

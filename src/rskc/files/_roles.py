@@ -86,7 +86,7 @@ def _without_text(source: Source, roles: Roles) -> Roles:
         n_distinct = series.drop_nulls().n_unique()
         if is_class and are_classes(series.len(), n_distinct):
             found = Recognized(name, "class", "is named like known classes")
-        elif is_id and n_distinct == series.len():
+        elif is_id and _name_cases(series):
             found = Recognized(name, "id", "is named like an id")
         else:
             continue
@@ -118,7 +118,7 @@ def _set_aside(source: Source, roles: Roles, j: int, found: Recognized, is_text:
     changes: dict[str, Any] = {"features": [each for each in roles.features if each != j]}
     if found.kind == "class" and roles.labels is None and is_complete:
         role, changes["labels"] = "classes", j
-    elif found.kind == "id" and roles.ids is None and series.n_unique() == series.len():
+    elif found.kind == "id" and roles.ids is None and _name_cases(series):
         role, changes["ids"] = "names", j
     else:
         changes["dropped"] = roles.dropped | {found.name: f"it {found.why}"}
@@ -160,7 +160,10 @@ def _roles_by_name(source: Source) -> Roles:
     ids = _id_number(source, layout, kept)
     features = [j for j in kept if j != ids and not _is_nothing(source, j, in_rows)]
     if not features:
-        raise layout.error("there is no column left that could be a feature")
+        words = "there is no column left that could be a feature"
+        if len(source.names) == 1 and source.separator is not None:
+            words = "it has one column, {name}; name what separates its cells by {separator}"
+        raise layout.error(words, name=shown(source.names[0]))
     return Roles(ids, label, features, dropped)
 
 
@@ -178,7 +181,13 @@ def _id_number(source: Source, layout: Layout, kept: list[int]) -> int | None:
         return None
     kind = kind_of(source, 0)
     is_text = kind == "text" or (kind == "dates" and not first.dtype.is_temporal())
-    return 0 if is_text and (in_rows or first.n_unique() == len(first)) else None
+    is_unique = first.n_unique() == len(first)
+    return 0 if is_text and (in_rows or is_unique or _name_cases(first)) else None
+
+
+def _name_cases(series: Any) -> bool:
+    """Whether every case has a name, nearly always one of its own: some may be entered twice."""
+    return series.null_count() == 0 and 10 * series.n_unique() >= 9 * series.len()
 
 
 def _is_nothing(source: Source, j: int, in_rows: bool) -> bool:

@@ -19,15 +19,27 @@ from rskc.files._source import Source, near, shown
 from rskc.inputs.columns import (
     FEWEST_NAMED,
     are_alike,
+    are_features,
     classes_of_names,
+    is_class_name,
     is_feature_name,
     is_id_name,
     sign_of_side,
+    words_of,
 )
+from rskc.utils.wording import count, quoted
 
 LOOKED_AT = 40  # columns
 MOST_ABOUT = 0.25  # of the columns that may be about features, as a description is
 TOP = 6  # rows among which those with classes are looked for
+CALLS = {None, "P", "M", "A"}  # present, marginal, absent
+OF_ARRAYS = ("AID", "EWEIGHT")  # rows of .pcl and .cdt files
+# What may stand between the names of genes and their values, in lower case.
+ANNOTATIONS = {
+    "chr", "chrom", "chromosome", "start", "end", "stop", "strand", "length", "position", "entrez",
+    "entrezid", "entrez_id", "entrez_gene_id", "locuslink", "cytoband",
+}  # fmt: skip
+MOST_SIDES = 10  # columns that are not values
 MOSTLY = 0.8  # of the cells of a row of classes are words
 
 
@@ -49,7 +61,34 @@ def find_side(source: Source) -> Side | None:
         return Side("", source) if asked is True else None
     if asked is not True and label_row is None:
         why = _sign(source)
-    return None if why is None else _with_classes(Side(why, source), label_row)
+    if why is None:
+        return None
+    ids = source.layout.id_column
+    if ids is None and (place := _place_of_names(source)):
+        ids = source.names[place]
+        source = replace(source, layout=replace(source.layout, id_column=ids))
+    about = [j for j, name in enumerate(source.names[:MOST_SIDES]) if name.lower() in ANNOTATIONS]
+    if about and ids not in (names := [source.names[j] for j in about]):
+        source = _without_columns(source, about, f"{quoted(names)}, about the features")
+    return _with_classes(Side(why, source), label_row)
+
+
+def _place_of_names(source: Source) -> int | None:
+    """Return the column, one of the first three, with the names of features; None if unknown.
+
+    Before it there may be row numbers or descriptions.
+    """
+    for j, name in enumerate(source.names[:3]):
+        series = source.frame[str(j)]
+        is_text = str(series.dtype) == "String"
+        is_named = is_feature_name(name) and 2 * series.n_unique() > series.len()
+        if is_text and are_features(series.to_list()):
+            return j
+        if is_named and "description" not in words_of(name):
+            return j
+        if name and not is_id_name(name) and "description" not in words_of(name):
+            return None
+    return None
 
 
 def _sign(source: Source) -> str | None:
@@ -62,7 +101,8 @@ def _sign(source: Source) -> str | None:
     if (known | set(layout.use_columns)) & set(source.names):
         return None
     is_named, repeated = is_feature_name(first), classes_of_names(others) is not None
-    if not is_named and not repeated:
+    place = None if is_named or repeated else _place_of_names(source)
+    if not is_named and not repeated and place is None:
         # Text that never repeats, or a column without a name, may be the names of features.
         series = source.frame["0"]
         is_text = str(series.dtype) == "String" and kind_of(source, 0) == "text"
@@ -80,6 +120,9 @@ def _sign(source: Source) -> str | None:
         return f"a header with classes ({', '.join(map(shown, first_two))}, ...)"
     if is_named:
         return f"a first column {shown(first)}"
+    if place is not None:
+        few = quoted(source.frame[str(place)].drop_nulls().head(2).to_list())
+        return f"a column of names of features ({few}, ...)"
     sign = None if is_id_name(first) else sign_of_side(first, source.frame.height, others)
     if sign is None or sign.startswith("columns"):
         return sign
@@ -88,6 +131,41 @@ def _sign(source: Source) -> str | None:
         return None
     matrix = np.column_stack([series.to_numpy() for series in columns[:LOOKED_AT]])
     return sign if are_alike(matrix) else None
+
+
+def without_extras(source: Source) -> Source:
+    """Leave out what formats of genes have beside names and values.
+
+    That are columns that say whether a gene was detected, and weights in .pcl and .cdt files.
+    """
+    counts = Counter(source.names)
+    calls = [
+        j
+        for j, series in enumerate(source.frame if source.cells is None else ())
+        if (counts[source.names[j]] > 1 or not source.names[j])
+        and str(series.dtype) == "String"
+        and {None} < {None, *series.unique()} <= CALLS
+    ]
+    if calls:
+        which = f"{count(len(calls), 'column')} of detection calls (P, M or A)"
+        source = _without_columns(source, calls, which)
+    if "GWEIGHT" in source.names and source.layout.features_in_rows == "auto":
+        first = source.frame["0"].head(3).to_list()
+        source = _without(source, [i for i, cell in enumerate(first) if cell in OF_ARRAYS])
+        places = [j for j, name in enumerate(source.names) if name in ("GID", "GWEIGHT")]
+        source = _without_columns(source, places, "weights and tree of a .pcl or .cdt file")
+        layout = replace(source.layout, features_in_rows=True, id_column=source.names[0])
+        source = replace(source, layout=layout)
+    return source
+
+
+def _without_columns(source: Source, columns: Sequence[int], words: str) -> Source:
+    """Leave out columns, and say so."""
+    kept = [j for j in range(len(source.names)) if j not in set(columns)]
+    frame = source.frame.select(map(str, kept))
+    frame.columns = list(map(str, range(len(kept))))
+    names, notes = [source.names[j] for j in kept], (*source.notes, f"Left out: {words}.")
+    return replace(source, frame=frame, names=names, notes=notes)
 
 
 def _rows_of_words(source: Source) -> list[int]:
@@ -125,22 +203,32 @@ def _without(source: Source, rows: Sequence[int]) -> Source:
 def _with_classes(side: Side, label_row: str | None) -> Side:
     """Find the row with the known classes of the cases: the header, or one of the first."""
     source = side.source
-    rows = _rows_of_words(source)
+    words = _rows_of_words(source)
     place = None if label_row is None else _place_of(source, label_row)
-    if place is not None:
-        rows = sorted({*rows, place})
-    elif label_row is None:
-        place = next((i for i in rows if classes_of_names(_cells(source, i)[1:])), None)
+    if label_row is None:
+        top = range(min(TOP, source.frame.height))
+        place = next((i for i in top if _has_classes(source, i, i in words)), None)
     found, where = None, None
     if place is not None:
         name, *found = _cells(source, place)
-        where = f"row {name!r}"
+        where = f"row {name!r}" if name else source.where(place)
     elif label_row in (None, source.names[0], "1"):
         found, where = classes_of_names(source.names[1:]), "the header"
-    side = replace(side, source=_without(source, rows))
+        names = next((_cells(source, i) for i in words), source.names)
+        if found is not None and len(set(names)) == len(names):  # those of the cases, below
+            source = replace(source, names=names)
+    side = replace(side, source=_without(source, words if place is None else [*words, place]))
     if found is None or len(set(found)) < 2:
         return side
     return replace(side, labels=np.array(["", *found], dtype=object), label_row=where)
+
+
+def _has_classes(source: Source, row: int, is_of_words: bool) -> bool:
+    """Whether a row has classes of the cases: few words, or numbers where its name says so."""
+    name, *cells = _cells(source, row)
+    seen = [cell for cell in cells if cell]  # a column of descriptions may have none
+    is_likely = is_of_words or is_class_name(name)
+    return is_likely and len(seen) >= MOSTLY * len(cells) and classes_of_names(seen) is not None
 
 
 def _place_of(source: Source, label_row: str) -> int | None:

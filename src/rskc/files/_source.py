@@ -7,13 +7,14 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from rskc.exceptions import Phrased
 from rskc.inputs.columns import NONE
 from rskc.inputs.validation import check_choice
-from rskc.utils.wording import as_utf8, quoted, shortened
+from rskc.utils.wording import as_utf8, count, quoted, shortened
 
 MISSING_VALUES = ("", "NA", "NaN", "nan", "N/A", "n/a", "#N/A", "NULL", "null")
 CHOICES: dict[str, tuple] = {
@@ -23,6 +24,7 @@ CHOICES: dict[str, tuple] = {
     "date_columns": ("drop", "numbers"),
 }
 LONGEST_NAME = 60
+MOST_TITLES = 10  # lines above the names of the columns
 
 
 class TableError(Phrased, ValueError):
@@ -140,6 +142,23 @@ class Source:
         where, name = self.where(row), shown(self.names[column])
         words = f"{{where}}, column {{name}}: {template}"
         return self.layout.error(words, where=where, name=name, **values)
+
+
+def line_of_names(lines: Iterable[Sequence[Any]]) -> int:
+    """Return which of the first lines has the names of the columns: one with most cells filled.
+
+    Above it there may be a title, comments, or the size of the table, as in GCT files.
+    """
+    head = islice(lines, 3 * MOST_TITLES)
+    # Of names the first may be empty.
+    filled = [1 + sum(cell not in ("", None) for cell in cells[1:]) for cells in head]
+    likely = (i for i, n in enumerate(filled[:MOST_TITLES]) if 2 * n >= max(filled))
+    return next(likely, 0)
+
+
+def titles_note(n: int) -> str:
+    """Say that lines above the names of the columns were left out."""
+    return f"Left out as titles: {count(n, 'line')} above the names of the columns."
 
 
 def shown(text: str, most: int = LONGEST_NAME) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,11 +21,25 @@ from functools import cached_property
 from itertools import islice
 from typing import IO, Any
 
-from rskc.files._source import Layout, Source, TableError, for_polars, polars, shown
+from rskc.files._source import (
+    MOST_TITLES,
+    Layout,
+    Source,
+    TableError,
+    for_polars,
+    line_of_names,
+    polars,
+    shown,
+    titles_note,
+)
 from rskc.inputs.columns import NONE, is_feature_name
 
-SEPARATORS = {".csv": ",;\t", ".txt": "\t,;", ".tsv": "\t"}
-MARKS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
+SEPARATORS = {
+    ".csv": ",;\t|",
+    ".txt": "\t,;| ",
+    **dict.fromkeys((".tsv", ".gct", ".res", ".pcl", ".cdt"), "\t"),
+}
+MARKS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar", " ": "a space"}
 SAMPLE, SAMPLE_CELLS = 100, 200_000  # rows and cells by which columns are judged, at most
 WIDE = 1000  # columns
 CHUNK = 1 << 24
@@ -45,32 +60,52 @@ class Text:
         if self.layout.separator is not None:
             return self.layout.separator
 
-        def fit(mark: str) -> tuple[bool, int]:
-            widths: list[int] = []
+        def fit(mark: str) -> tuple[bool, bool, int, int]:
+            lines: list[list[str]] = []
             with suppress(TableError):  # 24,000 cells are one that is too long, by a wrong mark
-                widths += (len(cells) for _, cells in islice(self.records(mark), 2))
-            agree = len(widths) < 2 or widths[1] - widths[0] in (0, 1)
-            return agree and widths[:1] != [1], max(widths, default=0)
+                lines += (cells for _, cells in islice(self.records(mark), MOST_TITLES + 2))
+            widths, top = list(map(len, lines)), line_of_names(lines) if self.layout.header else 0
+            first, second = [*widths, *widths[-1:], 0, 0][top : top + 2]
+            agree = first > 1 and second - first in (0, 1)
+            # Words may hold spaces and bars, and as many on each line by chance.
+            return agree, mark not in " |", -top, max(widths, default=0)
 
         return max(SEPARATORS[self.suffix].replace(self.layout.decimal, ""), key=fit)
 
     @cached_property
+    def top(self) -> int:
+        """Lines that are not blank above the names of the columns."""
+        if not self.layout.header:
+            return 0
+        return line_of_names(cells for _, cells in self.records())
+
+    @cached_property
+    def below(self) -> int:
+        """Lines between names and cells: .res files have scales there, and the number of genes."""
+        first = next((cells for _, cells in islice(self.records(), self.top, None)), [])
+        is_res = {name.strip().lower() for name in first[:2]} == {"description", "accession"}
+        return 2 if is_res and self.layout.header else 0
+
+    @cached_property
     def names(self) -> list[str]:
         """Names of the columns; one more, empty, in front if the header is one short, as R's is."""
-        lines = [cells for _, cells in islice(self.records(), 2)]
+        lines = [*islice(self.records(), self.top, self.top + 1), *islice(self.rows(), 1)]
         if not lines:
             raise self.layout.error("the file is empty")
         if not self.layout.header:
-            return [f"x{j}" for j in range(len(lines[0]))]
+            return [f"x{j}" for j in range(len(lines[0][1]))]
         if len(lines) == 1:
             raise self.layout.error(NO_DATA)
-        first, second = lines
+        (line, first), (_, second) = lines
         names = [name.strip() for name in first]
+        if self.below:  # of calls, the columns of which have no names
+            return names + [""] * (len(second) - len(names))
         # A table without header would lose its first case.
         if all(map(_is_number, names)) and not all(name.isdigit() for name in names):
             raise self.layout.error(
-                "line 1 holds numbers where the names of the columns are expected; if the table "
-                "has no names, use {header=False}"
+                "line {line} holds numbers where the names of the columns are expected; if the "
+                "table has no names, use {header=False}",
+                line=line,
             )
         # A separator at the end of the line is no sign of it, and would shift all cells by one.
         is_short = len(second) == len(names) + 1 and second[-1].strip() != ""
@@ -82,7 +117,12 @@ class Text:
         with self.open() as file:
             rows = csv.reader(file, delimiter=self.separator)
             filled = (number for number, cells in enumerate(rows) if cells)
-            return next(islice(filled, int(self.layout.header), None), 1)
+            return next(islice(filled, self.n_above, None), 1)
+
+    @property
+    def n_above(self) -> int:
+        """Lines that are not blank above the cells."""
+        return self.top + int(self.layout.header) + self.below
 
     def open(self) -> IO[str]:
         """Open the file as text, with lines that end where they do for polars."""
@@ -108,6 +148,10 @@ class Text:
             except UnicodeDecodeError as error:
                 raise self._encoding_error() from error
 
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Read the cells of the cases, and the lines where they begin."""
+        return islice(self.records(), self.n_above, None)
+
     def _encoding_error(self) -> TableError:
         with self.open_bytes() as raw:
             for number, line in enumerate(raw, 1):
@@ -116,16 +160,22 @@ class Text:
                 except UnicodeDecodeError as error:
                     return self.layout.error(
                         "line {line} is not UTF-8 (byte 0x{byte:02x}); save the file as UTF-8 or "
-                        'say what it is, such as {encoding="cp1252"} of Windows',
+                        f"say what it is, such as {self._likely_encoding()}",
                         line=number,
                         byte=line[error.start],
                     )
         return self.layout.error("the file is not UTF-8")
 
+    def _likely_encoding(self) -> str:
+        """Say what text that is not UTF-8 may be, so that the euro sign stays one."""
+        windows, latin_9 = self.count(b"\x80", b"\xa4")
+        if latin_9 and not windows:
+            return '{encoding="iso-8859-15"}, which has the euro sign'
+        return '{encoding="cp1252"} of Windows'
+
     def line_of(self, row: int) -> str:
         """Name the line of a case."""
-        lines = (line for line, _ in self.records())
-        line = next(islice(lines, row + self.layout.header, None), None)
+        line = next((line for line, _ in islice(self.rows(), row, None)), None)
         return f"row {row + 1}" if line is None else f"line {line}"
 
     def count(self, *pieces: bytes) -> list[int]:
@@ -157,8 +207,7 @@ class Text:
         missing, comma = set(self.layout.missing_numbers), self.layout.decimal == ","
         numbers = [name != "" and name not in self.layout.as_text for name in self.names]
         numbers[0] &= not is_feature_name(self.names[0])  # numbers of genes are names
-        records = islice(self.records(), int(self.layout.header), None)
-        for _, cells in islice(records, n_rows):
+        for _, cells in islice(self.rows(), n_rows):
             for j, cell in enumerate(cells[: len(numbers)]):
                 if numbers[j] and cell not in missing:
                     numbers[j] = _is_number(cell, comma)
@@ -176,7 +225,10 @@ def read_text(layout: Layout, suffix: str, packed: bool) -> Source:
         raise layout.error("the file cannot be read ({words})", words=words) from error
     if frame.height == 0:
         raise layout.error(NO_DATA)
-    return Source(layout, frame, names, text.line_of, parse=True, separator=text.separator)
+    notes = (titles_note(text.top),) if text.top else ()
+    return Source(
+        layout, frame, names, text.line_of, parse=True, separator=text.separator, notes=notes
+    )
 
 
 def _unpacked(layout: Layout, packed: bool) -> bytes | None:
@@ -202,6 +254,8 @@ def _unpacked(layout: Layout, packed: bool) -> bytes | None:
         head = file.read(4096)
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise layout.error('the file is UTF-16; save it as UTF-8 or use {encoding="utf-16"}')
+    if head[:1] == b"!":  # of a series of GEO, in which lines that begin so are no cells
+        return re.sub(rb"(?m)^!.*$", b"", layout.path.read_bytes() if data is None else data)
     if b"\r" in head and b"\n" not in head and b"\n" not in (data or layout.path.read_bytes()):
         return (data or layout.path.read_bytes()).replace(b"\r", b"\n")
     return data
@@ -254,21 +308,20 @@ def numbers(pl: Any, cells: Any, decimal: str) -> Any:
 
 def check_widths(text: Text) -> None:
     """Refuse lines with more or fewer cells than the header, slowly."""
-    for line, cells in text.records():
-        width, names = len(cells), len(text.names)
-        if width == names or (line == 1 and width == names - 1):
+    names, taken = len(text.names), MARKS.get(text.separator, repr(text.separator))
+    for line, cells in text.rows():
+        width = len(cells)
+        if width == names:
             continue
         missing = f" and none for column {shown(text.names[width])}" if width < names else ""
-        taken = "the separator was taken to be {mark}"
-        if names == 1:
-            taken = f"if that is a title, delete all lines above the names of the columns ({taken})"
         raise text.layout.error(
-            f"line {{line}} has {{width}} cells where the header has {{names}}{{missing}}; {taken}",
+            "line {line} has {width} cells where the header has {names}{missing}; "
+            "the separator was taken to be {mark}",
             line=line,
             width=width,
             names=names,
             missing=missing,
-            mark=MARKS.get(text.separator, repr(text.separator)),
+            mark=taken,
         )
 
 
@@ -279,7 +332,7 @@ def _without_blank_lines(pl: Any, text: Text, frame: Any) -> Any:
     blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
     separators, quotes = text.count(text.separator.encode(), b'"')
     rows = frame.height + text.layout.header
-    if not quotes and not blank.any() and separators == (frame.width - 1) * rows:
+    if not quotes and not blank.any() and separators == (frame.width - 1) * rows and not text.top:
         return frame
     check_widths(text)
     if not blank.any():

@@ -34,17 +34,13 @@ class HowWritten(NamedTuple):
         return bool(self.unit and unit) and same_unit(self.unit) != same_unit(str(unit))
 
 
-class Written(NamedTuple):
-    """A column of text as numbers."""
-
-    numbers: Any  # series, null where a cell is missing
-    how: HowWritten
-
-
-def written_numbers(cells: Any, decimal: str, separator: str | None) -> Written | None:
+def written_numbers(
+    cells: Any, decimal: str, separator: str | None
+) -> tuple[Any, HowWritten] | None:
     """Read cells (a series of text, null where missing) as numbers of one unit; None if they fail.
 
-    A limit such as <5 is read as 5. What stands between thousands must not be a decimal mark.
+    The second result is what stood beside the numbers. A limit such as <5 is read as 5. What stands
+    between thousands must not be a decimal mark.
     """
     seen = cells.drop_nulls()
     first = _parts(seen.head(FIRST), decimal)
@@ -69,7 +65,7 @@ def written_numbers(cells: Any, decimal: str, separator: str | None) -> Written 
     made = pl.select(pl.when(cells.is_not_null()).then(0.0)).to_series()
     made = made.scatter(cells.is_not_null().arg_true(), values)
     unit = units[0] if len(units) else ""
-    return Written(made, HowWritten(unit, limits[0] if len(limits) else "", len(limits)))
+    return made, HowWritten(unit, limits[0] if len(limits) else "", len(limits))
 
 
 def strays_among_written(cells: Any, decimal: str, separator: str | None) -> Any:

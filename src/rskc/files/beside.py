@@ -51,7 +51,8 @@ def read_classes(path: str | os.PathLike, ids: Sequence[str]) -> Classes:
     ids, layout = list(map(str, ids)), Layout.of(path)
     texts, names = _texts(layout)
     place = _ids_among(texts, ids)
-    if place is None and len(texts[0]) == len(ids) - 1:
+    is_short = place is None and len(texts[0]) == len(ids) - 1
+    if is_short or set(names) & set(ids):  # the first line is that of a case
         texts, names = _texts(replace(layout, header=False))
         place = _ids_among(texts, ids)
     j = _column_of_classes(layout, texts, names, place)

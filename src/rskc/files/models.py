@@ -17,6 +17,7 @@ import json
 import os
 import zipfile
 from collections.abc import Callable, Mapping
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,8 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import rskc
 from rskc.estimator import RobustSparseKMeans
-from rskc.files._checks import checked_model
-from rskc.files._codec import Unsavable, decode, encode, pack, unpack
+from rskc.files._contents import Unsavable, checked_model, decode, encode, pack, unpack
 from rskc.inputs.arrays import model_to_numpy
 from rskc.inputs.categories import as_plain as plain_columns
 from rskc.inputs.validation import plain_centers
@@ -60,8 +60,9 @@ def save(
     Parameters
     ----------
     model : RobustSparseKMeans
-        A fitted model. Arrays are kept bit by bit, parameters with their types, a RandomState with
-        its state. Names of cases that are neither text nor numbers are kept as text.
+        A fitted model. Arrays are kept bit by bit, parameters with their types; but a
+        ``random_state`` that is no number becomes None. Names of cases that are neither text nor
+        numbers are kept as text.
     path : str or path
         Where to; written whole or not at all.
     extra : mapping, default=None
@@ -164,8 +165,8 @@ def _archive(model: RobustSparseKMeans, extra: dict[str, Any]) -> bytes:
 
     params = model.get_params(deep=False)
     params["init"] = plain_centers(params["init"])
-    if params["random_state"] is np.random:
-        params["random_state"] = None  # which means the same
+    if not isinstance(params["random_state"], Integral):  # nothing, or a state that a fit uses up
+        params["random_state"] = None
     params["feature_groups"] = as_plain(params["feature_groups"])
     for name in ("categorical", "ordinal"):
         params[name] = plain_columns(params[name])

@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.files._formats import of_columns, read_excel, read_h5ad, read_mtx, read_npy, read_npz
 from rskc.files._numbers import all_are_numbers, as_text, observed
 from rskc.files._roles import Roles, SetAside, find_roles
-from rskc.files._side import Side, find_side, names_of_cases, unique_names
+from rskc.files._side import Side, find_side, names_of_cases, unique_names, without_extras
 from rskc.files._source import (
     MISSING_VALUES,
     Layout,
@@ -44,17 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["MISSING_VALUES", "Table", "TableError", "read_table"]
 
 PARQUET = (".parquet", ".parq", ".pq")
-READERS = {
-    ".parquet": lambda layout: of_columns(layout, "read_parquet"),
-    ".arrow": lambda layout: of_columns(layout, "read_ipc"),
-    ".feather": lambda layout: of_columns(layout, "read_ipc"),
-    ".npy": read_npy,
-    ".npz": read_npz,
-    ".xlsx": read_excel,
-    ".h5ad": read_h5ad,
-    ".mtx": read_mtx,
-}
-PACKED = (*SEPARATORS, ".mtx")  # also with .gz
 
 
 @dataclass(frozen=True)
@@ -151,9 +139,9 @@ def read_table(
 ) -> Table:
     """Read a table from a file.
 
-    The format goes by the name: .csv, .tsv and .txt (also .gz), .parquet, .arrow and .feather,
-    .npy, .npz (also of SciPy's save_npz), .xlsx, .h5ad, .mtx (also .gz; with features.tsv and
-    barcodes.tsv beside it, rows are features).
+    The format goes by the name: .csv, .tsv, .txt, .gct and .res (also .gz), .parquet, .arrow and
+    .feather, .npy, .npz (also of SciPy's save_npz), .xlsx, .h5ad, .mtx (also .gz; with features.tsv
+    and barcodes.tsv beside it, rows are features).
 
     Numbers may have a unit, the same in all cells of a column, and marks between thousands: 12%,
     8.4 kg, $1,200.50. A limit such as <5 is read as 5. ``written`` of the table lists them.
@@ -164,22 +152,23 @@ def read_table(
         The file, or a folder with matrix.mtx, features.tsv and barcodes.tsv of 10x Genomics.
     id_column : str or None, default=None
         Column with the ids of the cases. None: the first column if it has no name, or holds text
-        of which none occurs twice; else the cases are numbered.
+        of which nearly none occurs twice; else the cases are numbered.
     label_column : str or None, default=None
         Column with known classes, which is returned apart. In an .h5ad, a column of obs.
     drop : sequence of str, default=()
         Columns of the file to leave out.
     use_columns : sequence of str or "all", default=()
         Columns that are features whatever they look like. Of the others, those that look like ids
-        (they count the cases, or never repeat and are named like ids) name the cases, and those
-        that look like known classes (they have few values and are named like classes) become the
-        label column; ``set_aside`` of the table lists them. "all": no column is set aside.
+        (they count the cases, or hardly ever repeat and are named like ids) name the cases, and
+        those that look like known classes (they have few values and are named like classes) become
+        the label column; ``set_aside`` of the table lists them. "all": no column is set aside.
     features_in_rows : bool or "auto", default="auto"
         Whether a line is a feature and a column a case, as is usual for genes. The first column, or
         the id column, then has the names of the features, and the header those of the cases, or
-        their known classes. "auto": if the first column is called gene, probe or the like, if the
-        header has classes instead of names, if columns are named like cases, or if there are very
-        many rows of columns that resemble one another; ``turned`` of the table says which.
+        their known classes. "auto": if the first column is called gene, probe or the like, or
+        has names of genes or probes, if the header has classes instead of names, if columns are
+        named like cases, or if there are very many rows of columns that resemble one another;
+        ``turned`` of the table says which.
     label_row : str or None, default=None
         Name of the row with known classes, where features are in rows; "1" is the header. None:
         the header or one of the first rows, if they have few words where names or numbers are
@@ -199,15 +188,15 @@ def read_table(
     categorical : sequence of str, default=()
         Columns that are categories whatever they hold: numbers, or text of many values.
     sheet : str, int or None, default=None
-        Name or number of the sheet of an .xlsx; None for the first.
+        Name or number of the sheet of an .xlsx; None for the first with numbers.
     separator : str or None, default=None
         What separates cells of text. None: a tab in .tsv; else a comma, semicolon or tab, whichever
-        fits the first two lines.
+        fits the first lines, or else a bar, or in .txt a space.
     encoding : str, default="utf-8"
         Encoding of text.
     header : bool, default=True
         Whether the first line of text or of a sheet has the names of the columns; without, they
-        are x0, x1, ....
+        are x0, x1, .... Titles may stand above the names.
     weight_column : str or None, default=None
         Column of numbers that say what each case counts, for ``sample_weight``. It is returned
         apart, and no feature.
@@ -236,7 +225,7 @@ def read_table(
         if features_in_rows is True and getattr(layout, name) is not None:
             raise layout.error(f"{{{name}}} cannot be used when features are in rows")
     digest = _digest(layout)
-    source = without_markers(read_source(layout))
+    source = without_extras(without_markers(read_source(layout)))
     if decimal == "auto" and source.parse:
         source = _by_commas(source)
     side = find_side(source)
@@ -251,7 +240,8 @@ def read_table(
 def without_markers(source: Source) -> Source:
     """Empty the cells that hold markers of missing cells: numbers such as -999, and words.
 
-    Text is read with them in any case; in the other formats a cell may be of either type.
+    Text is read with them in any case; in the other formats a cell may be of either type, and a
+    column of numbers but for such words is one of numbers.
     """
     markers = [mark for mark in source.layout.missing_values if mark not in MISSING_VALUES]
     if source.cells is not None or not markers:
@@ -260,13 +250,17 @@ def without_markers(source: Source) -> Source:
     numbers = [value for value in map(as_number, markers) if value is not None]
     made = []
     for series in source.frame.iter_columns():
-        column, missing = pl.col(series.name), None
+        missing = None
         if series.dtype.is_numeric() and numbers:
-            missing = column.cast(pl.Float64).is_in(numbers)
+            missing = series.cast(pl.Float64).is_in(numbers)
         elif str(series.dtype) == "String":
-            missing = column.str.strip_chars().is_in(markers)
-        if missing is not None:
-            made.append(pl.when(~missing).then(column).alias(series.name))
+            missing = series.str.strip_chars().is_in(markers)
+        if missing is not None and missing.any():
+            column = pl.select(pl.when(~missing).then(series)).to_series().alias(series.name)
+            if str(series.dtype) == "String" and not source.parse:
+                rest = column.str.strip_chars().cast(pl.Float64, strict=False)
+                column = rest if rest.null_count() == column.null_count() else column
+            made.append(column)
     return replace(source, frame=source.frame.with_columns(made))
 
 
@@ -311,7 +305,9 @@ def read_source(layout: Layout) -> Source:
         raise layout.error("the file is empty")
     if suffix in SEPARATORS:
         return read_text(layout, suffix, packed)
-    if suffix in READERS and (suffix in PACKED or not packed):
+    from rskc.files._formats import READERS
+
+    if suffix in READERS and (suffix == ".mtx" or not packed):
         return READERS[suffix](layout)
     known = ", ".join([*SEPARATORS, *READERS])
     raise layout.error(

@@ -43,6 +43,13 @@ FEATURES = {
     "gene", "genes", "probe", "probes", "probeset", "feature", "features", "symbol", "transcript",
     "ensembl", "protein", "metabolite", "otu", "taxon", "snp", "variable", "analyte", "peptide",
 }  # fmt: skip
+# Identifiers of genes and probes, and symbols of genes that hardly any table is without.
+OF_FEATURES = re.compile(
+    r"\w+_at|AFFX-.+|ENS[A-Z]*[GTP]\d{6,}(\.\d+)?|ILMN_\d+|A_\d+_P\d+|[NX][MRP]_\d+(\.\d+)?"
+    r"|IMAGE:\d+|Hs\.\d+|cg\d{8}|rs\d{3,}|hsa-(mir|let)-\w.*",
+    re.IGNORECASE,
+)
+GENES = {"ACTB", "GAPDH", "TP53", "MYC", "EGFR", "CD4", "VIM", "JUN"}
 # Measurements by which a table may be sorted.
 MEASURES = {
     "age", "amount", "count", "date", "day", "depth", "distance", "dose", "height", "hour",
@@ -61,8 +68,9 @@ MANY_ROWS, ROWS_PER_COLUMN = 1000, 5
 MOST_COLUMNS = 0.75
 CASES = {"tumor", "tumour", "cell", "donor", "mouse", "animal", "control", "ctrl", "gsm", "tcga"}
 LETTERS = {"s", "p", "c", "n", "t"}  # S1, P1: of cases where nothing says what the rows are
-# What people write for a missing cell where only numbers fit. Positive 99 is too often a value.
-CODES = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 999.0, 9999.0, 99999.0)
+# What people write for a missing cell where only numbers fit. 99 is one among short scales only.
+CODES = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 99.0, 999.0, 9999.0, 99999.0)
+LONGEST_SCALE = 10
 NONE = "None"  # a missing number as Python writes it; among words it is one of them
 LARGEST_CODED = 999  # of a column in which -9 is a code
 FEWEST_CODES = 3  # cells; a single one is rather a slip
@@ -118,7 +126,7 @@ def is_outcome_name(name: str) -> bool:
 
 
 def alike_words(words: Sequence[str]) -> list[tuple[str, str]]:
-    """Return pairs of words that differ by case, spaces or one letter only.
+    """Return pairs of words that differ by case, spaces, one letter or the order of letters only.
 
     Words of four letters and less, and with digits, may differ by one letter and mean it.
     """
@@ -126,7 +134,8 @@ def alike_words(words: Sequence[str]) -> list[tuple[str, str]]:
     for a, b in combinations(map(str, words[:MOST_WORDS]), 2):
         one, other = ("".join(word.casefold().split()) for word in (a, b))
         long = min(len(one), len(other)) > 4 and not re.search(r"\d", one + other)
-        if one == other or (long and _one_letter_apart(one, other)):
+        is_near = _one_letter_apart(one, other) or sorted(one) == sorted(other)
+        if one == other or (long and is_near):
             pairs.append((a, b))
     return pairs
 
@@ -142,6 +151,12 @@ def _one_letter_apart(a: str, b: str) -> bool:
 def is_feature_name(name: str) -> bool:
     """Whether a name is that of a column with the names of features."""
     return bool(FEATURES & set(words_of(name)))
+
+
+def are_features(names: Sequence[str | None]) -> bool:
+    """Whether names are those of genes or probes, to judge by the names alone."""
+    n_known = sum(bool(name and OF_FEATURES.fullmatch(name)) for name in names)
+    return 2 * n_known > len(names) or len(GENES & {str(name).upper() for name in names}) >= 2
 
 
 def classes_of_names(names: Sequence[str]) -> list[str] | None:
@@ -384,6 +399,8 @@ def _is_apart(column: np.ndarray, value: float) -> bool:
     if value == -1:  # of -1, 0 and 1 it is one
         return low >= 0 and high > 10 and is_code.sum() >= FEWEST_CODES
     if value == -9 and high > LARGEST_CODED:  # -9 is a code of short scales
+        return False
+    if value == 99 and not low < high <= LONGEST_SCALE:
         return False
     is_alone = value == -9 and is_code.sum() > 1 and not (rest == np.floor(rest)).any()
     is_far = min(abs(value - low), abs(value - high)) > high - low

@@ -327,11 +327,11 @@ def _first_flags(
 
 # A clump has at least this many cases. The densest third of the cases in question is looked at, and
 # where that is none the densest sixth.
-FEWEST, PARTS = 5, (3, 6)
+FEWEST_OF_CLUMP, CLUMP_PARTS = 5, (3, 6)
 # Its center is farther from all others than cases from their centers, by this factor of squares.
 LEAST_GAP = 1.5
 # Cases within this many MADs of its center, on the cube-root scale of the clusters, belong to it.
-REACH = 3.5
+REACH_MADS = 3.5
 # A feature in which the clump is this many deviations from every cluster, and farther than these
 # are from one another, shows outlying cells and not clusters.
 OUTLYING_DEVIATIONS = 5.0
@@ -418,7 +418,7 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> Clum
     """
     n_members = solution.kept_sizes.sum()
     copies = _copies(engine, suspects)
-    if len(copies) < FEWEST or solution.inertia <= 0 or n_members == 0:
+    if len(copies) < FEWEST_OF_CLUMP or solution.inertia <= 0 or n_members == 0:
         return NO_CLUMP
     # Cases of a mixture of the clusters are this much farther from their mean than those of one.
     mixture = 1 + (solution.objective / max(solution.n_kept, 1)) / (solution.inertia / n_members)
@@ -431,14 +431,14 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> Clum
     if missing.any():  # a median stands for a missing cell, 0 where all are missing
         points = np.where(missing, np.nan_to_num(column_medians(points)), points)
     gaps = _gaps(points)
-    for part in PARTS:
-        size = max(FEWEST, len(points) // part)
+    for part in CLUMP_PARTS:
+        size = max(FEWEST_OF_CLUMP, len(points) // part)
         region = _dense_region(places, points, gaps, size, np.sqrt(mixture))
         if region is not None:
             chunks = np.array_split(suspects, -(-len(suspects) // MOST_SUSPECTS))
             inside = np.concatenate([region.has(places.cells(cases)) for cases in chunks])
             size = len(_copies(engine, suspects[inside]))
-            if size >= FEWEST:
+            if size >= FEWEST_OF_CLUMP:
                 n_nearby = float(counts[region.has(places.points)].sum())
                 return Clump(suspects[inside], size, n_nearby)
     return NO_CLUMP
@@ -486,7 +486,7 @@ def _dense_region(
         return None
     roots = np.cbrt(distances)
     median = np.median(roots)
-    reach = (median + REACH * MAD_FACTOR * np.median(np.abs(roots - median))) ** 3
+    reach = (median + REACH_MADS * MAD_FACTOR * np.median(np.abs(roots - median))) ** 3
     return _Region(usual, center, float(reach) * (size + 1) / size)
 
 

@@ -22,9 +22,9 @@ from rskc.model.fitted import (
 )
 from rskc.model.outliers import Distances
 from rskc.preprocessing.preparer import Unit
-from rskc.utils.wording import count, listed, number, shortened
+from rskc.utils.wording import count, listed, number, on_outliers, shortened
 
-MOSTLY = 0.9  # of the sum of the weights
+MOST_OF_WEIGHT = 0.9  # of the sum of the weights
 WIDTH = 96
 LONGEST_NAME = 24
 LONGEST_WARNING = 260
@@ -45,7 +45,7 @@ class FeatureCounts(NamedTuple):
 
     n_features: int
     n_selected: int
-    n_mostly: int  # the fewest that hold MOSTLY of the sum of the weights
+    n_mostly: int  # the fewest that hold MOST_OF_WEIGHT of the sum of the weights
     n_different: int | None  # None where the number of features was not left to the data
     n_enough: int | None
     noun: str = "feature"  # or "feature group"
@@ -64,7 +64,7 @@ class FeatureCounts(NamedTuple):
         text = f"{self.n_selected:,} of {count(self.n_features, self.noun)} {have} weight"
         if self.n_mostly == self.n_selected:
             return text
-        return f"{text}, and {count(self.n_mostly, 'holds', 'hold')} {MOSTLY:.0%} of it"
+        return f"{text}, and {count(self.n_mostly, 'holds', 'hold')} {MOST_OF_WEIGHT:.0%} of it"
 
 
 def count_features(model: Any) -> FeatureCounts:
@@ -72,7 +72,7 @@ def count_features(model: Any) -> FeatureCounts:
     units = units_of(model)
     weights = np.sort(units.weights.astype(float))[::-1]
     held = np.cumsum(weights)
-    n_mostly = int(np.searchsorted(held, MOSTLY * held[-1] * (1 - 1e-12))) + 1
+    n_mostly = int(np.searchsorted(held, MOST_OF_WEIGHT * held[-1] * (1 - 1e-12))) + 1
     several = len(model.cluster_centers_) > 1  # one cluster differs from nothing
     different, enough = (
         getattr(model, name, None) if several else None
@@ -80,6 +80,19 @@ def count_features(model: Any) -> FeatureCounts:
     )
     n_selected = int(np.count_nonzero(weights))
     return FeatureCounts(len(weights), n_selected, n_mostly, different, enough, units.noun)
+
+
+def headline(model: Any, n_cases: int, n_clusters: int, n_outliers: int, n_blind: int) -> str:
+    """Return a result in one sentence; a fit may have seen some of the cases only."""
+    cases, features = count(n_cases, "case"), count_features(model).words
+    if np.all(model.feature_weights_ == model.feature_weights_[0]):
+        features = f"all {count(model.n_features_in_, 'feature')} have the same weight"
+    if model.n_features_in_ == 1:
+        features = "there is one feature"
+    clusters = f"{count(n_clusters, 'cluster')} of {cases}"
+    if n_clusters == 1:
+        clusters = f"All {cases} are one group"
+    return f"{clusters}; {features}; {on_outliers(n_outliers, n_blind)}."
 
 
 def features_frame(model: Any) -> Any:
@@ -326,7 +339,7 @@ def _results(model: Any) -> Iterator[tuple[str, str]]:
     yield "features", f"{counts.n_selected:,} of {total} have weight{largest}"
     if counts.n_different is not None:
         mostly = count(counts.n_mostly, "holds", "hold")
-        yield "choice", f"{counts.words}; {mostly} {MOSTLY:.0%} of the weight"
+        yield "choice", f"{counts.words}; {mostly} {MOST_OF_WEIGHT:.0%} of the weight"
     yield "trimmed", _farthest_cases(model, model.trimmed_)
     yield "outliers", _farthest_cases(model, model.outliers_)
     if bounds_cells(model):

@@ -27,7 +27,7 @@ from rskc.utils.wording import cleaned, count, listed
 
 # Numbers beside categories that have a larger robust standard deviation count more than 14 times as
 # much as a category, whose variance is 2 / pi. They are looked at in this many cases.
-MOST_DEVIATION, SAMPLE = 3.0, 2000
+MOST_DEVIATION, SAMPLED_CASES = 3.0, 2000
 # Distances rest on little when less than this share of the weight is observed.
 LITTLE_SEEN = 0.1
 MOST_CANDIDATES = 5000  # trimmed and flagged cases that are looked at for a clump
@@ -103,11 +103,7 @@ KINDS: dict[str, tuple[type[FitWarning], str | None, str]] = {
         "its variance, so if units differ, prepare the features first, by {Preparer() in a "
         "pipeline}.",
     ),
-    "unobserved features": (
-        FitWarning,
-        None,
-        "{features} no observed cell and weight 0: {names}.",
-    ),
+    "unobserved features": (FitWarning, None, "{features} no observed cell and weight 0: {names}."),
     "hardly observed cases": (
         FitWarning,
         None,
@@ -125,7 +121,7 @@ def on_scales(model: Any, X: Any) -> Iterator[FitWarning]:
     """
     if is_dask(X) or issparse(X):
         return
-    rows = to_numpy(X[:: X.shape[0] // SAMPLE + 1, :])  # as the array API wants it
+    rows = to_numpy(X[:: X.shape[0] // SAMPLED_CASES + 1, :])  # as the array API wants it
     if not hasattr(model, "encoder_"):
         if (spreads := differing_spreads(rows)) is not None:
             largest, small = (

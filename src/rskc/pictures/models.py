@@ -18,6 +18,7 @@ from rskc.model.fitted import (
     unequal_weights,
 )
 from rskc.model.outliers import Distances, Thresholds
+from rskc.pictures.palette import GRAY, INK, PALETTE
 from rskc.utils.wording import cleaned, number
 
 MARGIN = 0.35  # of the range of the cases, on each side: outliers beyond it stand on the edge
@@ -28,7 +29,14 @@ PLAIN_CELLS = 2**17
 LOW, HIGH = 0.02, 0.98  # quantiles at which the colors of a heat map end
 SPREAD = 1000.0  # a largest distance of more than this many medians calls for a log scale
 FLOOR = 1e-3  # on a log scale, what is below this share of the median stands on the edge
-FLAGS = ("none", "weighted", "unweighted", "both")  # which distance makes a case an outlier
+# Color, marker and words of a case, by the distance that makes it an outlier.
+FLAGS = {
+    "none": (GRAY, "o", "no outlier"),
+    "weighted": (PALETTE[5], "^", "outlier: weighted"),
+    "unweighted": (PALETTE[0], "s", "outlier: unweighted"),
+    "both": (INK, "D", "outlier: both"),
+}
+TRIMMED = "trimmed, no outlier"
 
 
 # Cases and names
@@ -302,7 +310,7 @@ def rows_by_cluster(labels: np.ndarray) -> SortedRows:
 
 
 def flags_of(distances: Distances, thresholds: Thresholds) -> np.ndarray:
-    """Return for each case which distance makes it an outlier: indices of FLAGS."""
+    """Return for each case which distance makes it an outlier: places in FLAGS."""
     far = thresholds.flag(distances)
     return far.weighted + 2 * far.unweighted.astype(int)
 

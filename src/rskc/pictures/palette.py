@@ -11,11 +11,17 @@ PALETTE = [
     *("#872D2D", "#A5E196", "#783C5A", "#4B69E1", "#87E1C3", "#2D3CA5", "#692D78"),
     *("#F04B69", "#E1D269", "#7896FF", "#A5A54B", "#69E1F0", "#A51E00"),
 ]
+# On dark paper, the five that would be too dark are mixed with white until the contrast is 3 (WCAG
+# 2.2, 1.4.11).
+DARK_PALETTE = [
+    *PALETTE[:7],
+    *("#9A4F4F", "#A5E196", "#88536E", "#4B69E1", "#87E1C3", "#515DB4", "#82518F"),
+    *(*PALETTE[14:19], "#B13B21"),
+]
 # One for every seven clusters: beyond seven, color alone is hard to read.
 MARKERS = "osDv^"
 GRAY = "#8C8C8C"
 INK = "#303030"
-LEAST_CONTRAST = 3.0  # of a mark to the paper (WCAG 2.2, 1.4.11)
 
 
 def cluster_colors(K: int) -> list[str]:
@@ -29,34 +35,7 @@ def cluster_markers(K: int) -> list[str]:
     return [MARKERS[(k % colors // 7 + k // colors) % len(MARKERS)] for k in range(K)]
 
 
-def mixed(color: str, other: str, share: float) -> str:
-    """Mix a color with a share of another."""
-    pairs = zip(_parts(color), _parts(other), strict=True)
-    return "#" + "".join(f"{round(a + (b - a) * share):02X}" for a, b in pairs)
-
-
 def darker(color: str, share: float = 0.5) -> str:
     """Mix a color with black."""
-    return mixed(color, "#000000", share)
-
-
-def readable_on(paper: str, color: str) -> str:
-    """Mix a color with white until it stands out from dark paper."""
-    shades = (mixed(color, "#FFFFFF", percent / 100) for percent in range(101))
-    return next((made for made in shades if contrast(made, paper) >= LEAST_CONTRAST), "#FFFFFF")
-
-
-def contrast(a: str, b: str) -> float:
-    """Return the contrast ratio of WCAG, from 1 to 21."""
-    dark, light = sorted((_luminance(a), _luminance(b)))
-    return (light + 0.05) / (dark + 0.05)
-
-
-def _luminance(color: str) -> float:
-    shares = [part / 255 for part in _parts(color)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def _parts(color: str) -> list[int]:
-    return [int(color[i : i + 2], 16) for i in (1, 3, 5)]
+    parts = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(part * (1 - share)):02X}" for part in parts)

@@ -26,6 +26,9 @@ FEWEST = 12  # distinct cells above the floor
 # The largest cells, in medians: logarithms of counts and intensities end at 10, tables of
 # intensities begin at 20.
 REACH = 12.0
+# Or spreads are proportional to levels, and their slope in logarithms is 1. Published intensities
+# have .05 to 1.04, and logarithms or logarithms of ratios .22 at most (14 and 13 tables).
+SLOPE = 0.7
 # Counts: this share of the cells that are not 0 is the largest one, and no more. Pixels of digits
 # have 18%.
 MOST_AT_END = 0.01
@@ -105,12 +108,20 @@ def _have_one_range(rows: np.ndarray) -> bool:
 
 
 def _are_skewed_together(rows: np.ndarray) -> bool:
-    """Whether the quarter of the features that vary most is skewed as amounts are."""
+    """Whether the quarter of the features that vary most is skewed as amounts are.
+
+    Or whether spreads grow like levels, as those of amounts do however little each of them varies.
+    """
     above = np.where(rows > np.nanmin(rows), rows, np.nan)
     seen = above[np.isfinite(above)]
     if seen.size == 0 or np.quantile(seen, 0.999) < REACH * np.median(seen):
         return False
-    deviations = _deviations(rows)
+    deviations, levels = _deviations(rows), column_medians(rows)
+    told = (deviations > 0) & (levels > 0)
+    if 2 * np.count_nonzero(told) > len(told):
+        level = np.log(levels[told]) - np.log(levels[told]).mean()
+        if level @ np.log(deviations[told]) >= SLOPE * (level @ level) > 0:
+            return True
     most = np.argsort(-deviations, kind="stable")[: max(1, rows.shape[1] // 4)]
     votes = [_is_skewed(column) for column in above[:, most].T]
     return 2 * sum(votes) > len(votes)

@@ -54,7 +54,8 @@ class Preparer(Transformer):
       factor, its total over that of the typical case; then ``log(1 + x)``, and features are
       divided by their scales.
     - **Many features in one unit**, such as intensities of genes: if those that vary most are
-      skewed to the right, logarithms of all; then cases are standardized, which differ in level.
+      skewed to the right, or spreads grow like levels, logarithms of all; then cases are
+      standardized, which differ in level.
     - **Transformed counts**, of which 30% and more are 0: features are divided by their scales.
     - **Other tables**: logarithms of columns that are positive and skewed, as amounts of money are,
       and all columns are standardized, unless their spreads hardly differ.

@@ -19,10 +19,12 @@ from rskc.model.fitted import JudgedCases, number_names, number_weights, units_o
 from rskc.model.outliers import Distances
 from rskc.model.summary import FlaggedCells, frame_of_cells, in_units
 from rskc.pictures import models as pictures
-from rskc.pictures.models import FLAGS
+from rskc.pictures.models import FLAGS, TRIMMED
+from rskc.pictures.palette import GRAY, INK, PALETTE
 from rskc.report import _vega as vl
 from rskc.report._facts import CHART_WIDTH, Facts, clean_names, plain_numbers
 from rskc.report._vega import Chart
+from rskc.selection.findings import AXES
 from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 
 MOST_POINTS = 2000  # of a scatter plot: an SVG of more is slow to pan
@@ -35,16 +37,12 @@ FAR = 10  # scales from which on the color of an outlying cell is at its stronge
 HINT = (
     "Drag to move, Ctrl and wheel to zoom, double-click to go back; point at a case for its name."
 )
+ABOUT = {"case": "case", "cluster": "cluster"}
 SOLID, NO_TIP = {"opacity": 1}, {"opacity": 1, "tooltip": None}
 FINE_EDGE = {"stroke": vl.EDGE, "strokeWidth": 0.5}
 BARE: Chart = {"labels": False, "ticks": False, "grid": False, "domain": False}
 CROSS = "M-1,-1L1,1M1,-1L-1,1"
-FLAG_LOOKS = {
-    "none": (vl.SOFT, "circle", "no outlier"),
-    "weighted": (vl.ORANGE, "triangle-up", "outlier: weighted"),
-    "unweighted": (vl.BLUE, "square", "outlier: unweighted"),
-    "both": (vl.INK, "diamond", "outlier: both"),
-}
+VARIABLES = {GRAY: vl.SOFT, PALETTE[5]: vl.ORANGE, PALETTE[0]: vl.BLUE, INK: vl.INK}
 
 
 def charts_of(facts: Facts) -> dict[str, Chart]:
@@ -52,26 +50,25 @@ def charts_of(facts: Facts) -> dict[str, Chart]:
     # With one cluster there is no reason to prefer features, nor to look at the first of them.
     is_one = facts.K == 1 and np.ptp(facts.weights) == 0
     is_seen = bool(facts.seen.any() and len(facts.support))
-    charts = {
-        "clusters": _clusters if is_seen else None,
-        "silhouettes": _silhouettes if is_seen and facts.silhouette is not None else None,
-        "weights": None if is_one else _weights,
-        "cells": _heat_map if is_seen and not is_one else None,
-        "outliers": _outliers if is_seen else None,
-        "outlying": _outlying_cells if is_seen and facts.n_cells else None,
+    makers = {
+        "clusters": is_seen and _clusters,
+        "silhouettes": is_seen and facts.silhouette is not None and _silhouettes,
+        "weights": not is_one and _weights,
+        "cells": is_seen and not is_one and _heat_map,
+        "outliers": is_seen and _outliers,
+        "outlying": is_seen and facts.n_cells and _outlying_cells,
     }
-    made: dict[str, Chart] = {
-        id: {"id": id, **make(facts)} for id, make in charts.items() if make is not None
+    charts: dict[str, Chart] = {
+        id: {"id": id, **make(facts)} for id, make in makers.items() if make
     }
-    for chart in made.values():
+    for chart in charts.values():
         for columns in chart["data"].values():
-            columns |= {name: _plain(name, values) for name, values in columns.items()}
-    return made
-
-
-def _plain(name: str, values: Any) -> list:
-    digits = 6 if name in ("place", "start", "end") else 4  # of places among hundreds, or any
-    return values if isinstance(values, list) else plain_numbers(values, digits)
+            for name, values in columns.items():
+                if not isinstance(values, list):
+                    # Of places among hundreds, or of any.
+                    digits = 6 if name in ("place", "start", "end") else 4
+                    columns[name] = plain_numbers(values, digits)
+    return charts
 
 
 def _chosen(facts: Facts, candidates: np.ndarray, most: int) -> np.ndarray:
@@ -135,7 +132,9 @@ def _clusters(facts: Facts) -> Chart:
     if n_nearer := int(nearer.sum()):
         looks = "it looks" if n_nearer == 1 else "they look"
         key.append(vl.entry("ring", vl.SOFT, f"farther than {looks} ({n_nearer:,})"))
-        farther = ", as far as two dimensions can show; rings mark cases farther off than they look"
+        farther = (
+            ", as far as two dimensions can show; rings mark cases farther away than they look"
+        )
     if n_beyond:
         lie = "lies" if n_beyond == 1 else "lie"
         notes.append(f"{count(n_beyond, 'outlier')} {lie} far beyond the frame, drawn on its edge.")
@@ -154,16 +153,10 @@ def _clusters(facts: Facts) -> Chart:
     ring = vl.mark("point", shape="circle", filled=False, size=170 if few else 90, stroke=vl.SOFT)
     disc = vl.mark("point", filled=True, size=330, fill=vl.PAPER, stroke=vl.INK, strokeWidth=1.2)
     text = vl.mark("text", fontSize=12, fontWeight="bold", fill=vl.INK)
-    about = {"case": "case", "cluster": "cluster"}
-    shown = {
-        "fill": vl.by_cluster(K),
-        "shape": vl.by_cluster(K, shapes=True),
-        "tooltip": vl.tips(digits, **about, distance="weighted distance"),
-    }
-    crossed = {
-        "stroke": vl.by_cluster(K),
-        "tooltip": vl.tips(digits, **about, distance="distance of this outlier"),
-    }
+    tips = vl.tips(digits, **ABOUT, distance="weighted distance")
+    shown = {"fill": vl.by_cluster(K), "shape": vl.by_cluster(K, shapes=True), "tooltip": tips}
+    tips = vl.tips(digits, **ABOUT, distance="distance of this outlier")
+    crossed = {"stroke": vl.by_cluster(K), "tooltip": tips}
     layers = [
         vl.layer("points", ring | {"strokeWidth": 1.4} | NO_TIP, place, "datum.nearer == 1"),
         vl.layer("points", point, place | shown, "datum.outlier == 0", [vl.ZOOM]),
@@ -194,8 +187,7 @@ def _silhouettes(facts: Facts) -> Chart:
     places, used = pictures.stacked(labels, max(1.0, 0.01 * len(rows))), np.unique(labels)
     regular = facts.seen & ~facts.outliers
     means = [facts.mean(values, regular & (facts.labels == k)) for k in used]
-    spans = [places[labels == k] for k in used]
-    starts, ends = (np.array([span[end] for span in spans]) for end in (0, -1))
+    starts, ends = (np.array([places[labels == k][end] for k in used]) for end in (0, -1))
     words = [f"cluster {k} {number(mean, 2)}" for k, mean in zip(used, means, strict=True)]
     key = vl.cluster_key(facts.sizes, vl.MOST_TO_REPEAT)
     key += [vl.entry("square", vl.INK, "outliers")] if facts.outliers[rows].any() else []
@@ -210,33 +202,23 @@ def _silhouettes(facts: Facts) -> Chart:
             "condition": {"test": "datum.outlier == 1", "value": vl.INK},
             **vl.by_cluster(K),
         },
-        "tooltip": vl.tips(
-            case="case", cluster="cluster", second="next cluster", value="silhouette"
-        ),
+        "tooltip": vl.tips(**ABOUT, second="next cluster", value="silhouette"),
     }
-    lines: Chart = {
-        "x": vl.field("start", title=title),
-        "x2": {"field": "end"},
-        "y": vl.field("mean", title="silhouette"),
-        "tooltip": vl.tips(cluster="cluster", mean="mean silhouette"),
-    }
+    lines: Chart = {"x": vl.field("start", title=title), "x2": {"field": "end"}}
+    lines |= {"y": vl.field("mean", title="silhouette")}
+    lines |= {"tooltip": vl.tips(cluster="cluster", mean="mean silhouette")}
     dashes = vl.mark("rule", stroke=vl.INK, strokeDash=[4, 3], strokeWidth=1.3)
+    bar = vl.mark("rect", strokeWidth=0)
     return {
-        "title": "How clearly each case belongs",
+        "title": "How clearly each case belongs to its cluster",
         "alt": "Bars of the silhouettes of the cases, sorted within clusters, from 0 to 1. The "
         f"mean without outliers by cluster: {sentence_list(words, 12)}.",
         "caption": "One bar per case: 1 if it lies on the center of its cluster, 0 if it is as "
-        "near to the next one. Clusters whose bars are long are clear; cases with short bars "
-        "could as well belong to the neighbor.",
+        "near to the next one. Clusters with long bars are clear; cases with short bars could as "
+        "well belong to the neighboring cluster.",
         "notes": _notes(facts, seen, rows),
         "key": key,
-        "spec": vl.spec(
-            260,
-            [
-                vl.layer("bars", vl.mark("rect", strokeWidth=0), bars),
-                vl.layer("means", dashes, lines),
-            ],
-        ),
+        "spec": vl.spec(260, [vl.layer("bars", bar, bars), vl.layer("means", dashes, lines)]),
         "data": {
             "bars": {"place": places, "end": places + 1, "value": values[rows]}
             | {"second": facts.silhouette.second[rows]}
@@ -253,13 +235,9 @@ def _weights(facts: Facts) -> Chart:
     top, held = support[:MOST_WEIGHTS], units.weights[support]
     names, shown = clean_names(units.names[top], CHART_WIDTH), held[: len(top)]
     largest = [f"{cleaned(names[i], 32)} {held[i]:.2g}" for i in range(min(3, len(top)))]
-    notes = []
-    if more := len(support) - len(top):
-        share, least = percent(shown.sum() / held.sum()), number(float(held[-1]), 2)
-        notes = [
-            f"And {more:,} more, down to {least}; the {len(top)} drawn hold {share} of the sum of "
-            "the weights."
-        ]
+    share, least = percent(shown.sum() / held.sum()), number(float(held[-1]), 2)
+    note = f"And {len(support) - len(top):,} more, down to {least}; the {len(top)} drawn hold "
+    note += f"{share} of the sum of the weights."
     bars: Chart = {
         "x": vl.field("weight", title="weight", axis={"tickCount": 6}),
         "y": vl.field("rank", "ordinal", sort=None, axis=_named_axis("features", 170)),
@@ -272,12 +250,12 @@ def _weights(facts: Facts) -> Chart:
         f"{sentence_list(largest)}.",
         "caption": "The larger the weight of a feature, the more it counts when cases are "
         "compared; one without weight does not count at all.",
-        "notes": notes,
+        "notes": [note] * (len(support) > len(top)),
         "key": [],
         "spec": vl.spec(
             30 + 18 * max(len(names), 1),
             [vl.layer("bars", vl.mark("bar", fill=vl.BLUE, tooltip=True), bars)],
-            params=[{"name": "features", "value": names}],
+            {"features": names},
         ),
         "data": {"bars": {"rank": np.arange(len(top)), "weight": shown, "feature": names}},
     }
@@ -321,14 +299,11 @@ def _heat_map(facts: Facts) -> Chart:
     }
     rect = vl.mark("rect", strokeWidth=0, invalid=None)
     triangle = vl.mark("point", filled=True, shape="triangle-left", size=36, fill=vl.INK, xOffset=8)
-    marked = {
-        "x": {"value": "width"},
-        "y": y,
-        "tooltip": vl.tips(case="case", cluster="cluster of this outlier"),
-    }
+    tips = vl.tips(case="case", cluster="cluster of this outlier")
+    marked = {"x": {"value": "width"}, "y": y, "tooltip": tips}
     layers = [
         vl.layer("cells", rect, cells) | {"transform": calculated},
-        vl.strip("rows", facts.K, y=y, tooltip=vl.tips(case="case", cluster="cluster")),
+        vl.strip("rows", facts.K, y=y, tooltip=vl.tips(**ABOUT)),
         vl.layer("rows", triangle | SOLID | {"clip": False}, marked, "datum.outlier == 1"),
     ]
     return {
@@ -344,10 +319,7 @@ def _heat_map(facts: Facts) -> Chart:
         "spec": vl.spec(
             min(max(12 * n, 160), 620),
             layers,
-            params=[
-                {"name": "features", "value": names},
-                {"name": "cases", "value": cases["case"]},
-            ],
+            {"features": names, "cases": cases["case"]},
             resolve={"scale": {"fill": "independent"}},
             padding={"left": 22, "right": 16, "top": 5, "bottom": 5},
         ),
@@ -373,16 +345,19 @@ def _outliers(facts: Facts) -> Chart:
     farthest = outlying[np.argsort(-facts.distances[outlying], kind="stable")[:3]]
     names = clean_names((facts.case_names[i] for i in farthest), 32)
     points = dict(zip("xy", scatter.points[np.searchsorted(seen, rows)].T, strict=True))
-    flags = {"flag": [FLAGS[code] for code in facts.flags[rows]], "trimmed": trimmed[rows]}
+    flags = {"flag": [list(FLAGS)[code] for code in facts.flags[rows]], "trimmed": trimmed[rows]}
     key, lines, beyond = [], [], []
     place: Chart = {}
-    for code, (color, shape, label) in enumerate(FLAG_LOOKS.values()):
+    looks = [
+        (VARIABLES[color], vl.SHAPES[marker], words) for color, marker, words in FLAGS.values()
+    ]
+    for code, (color, shape, label) in enumerate(looks):
         if n := int(np.count_nonzero((facts.flags == code) & ~trimmed & scatter.seen)):
             key.append(vl.entry(shape, color, f"{label} ({n:,})"))
     if n := int(np.count_nonzero(trimmed & scatter.seen)):
-        key.append(vl.entry("ring", vl.SOFT, f"trimmed, no outlier ({n:,})"))
+        key.append(vl.entry("ring", vl.SOFT, f"{TRIMMED} ({n:,})"))
     titles = ("weighted squared distance", "unweighted squared distance")
-    for i, (axis, flag) in enumerate(zip("xy", FLAGS[1:3], strict=True)):
+    for i, (axis, flag) in enumerate(zip("xy", ("weighted", "unweighted"), strict=True)):
         (limit,) = plain_numbers(facts.thresholds[i : i + 1])
         # Domains are given: Vega finds none for a layer without points, and warns.
         ends = [*points[axis], *([limit] if limit else [])]
@@ -397,20 +372,14 @@ def _outliers(facts: Facts) -> Chart:
         kind = "log scale" if scatter.logarithmic[i] else "cube root"
         place[axis] = vl.field(axis, title=f"{titles[i]}, {kind}", scale=scale, axis=ticks)
         if limit is not None:
-            color = FLAG_LOOKS[flag][0]
+            color = looks[1 + i][0]
             beyond.append(f"{flag} {number(limit)}")
             lines.append(vl.line_at(axis, limit, color))
             key.append(vl.entry("line", color, f"{flag} threshold {number(limit)}"))
-    colors, shapes, _ = map(list, zip(*FLAG_LOOKS.values(), strict=True))
-    place["tooltip"] = vl.tips(
-        vl.number_format(points["x"]),
-        case="case",
-        cluster="cluster",
-        x="weighted distance",
-        y="unweighted distance",
-        flag="outlier by",
-    )
-    looks = {"fill": vl.look("flag", FLAGS, colors), "shape": vl.look("flag", FLAGS, shapes)}
+    colors, shapes, _ = zip(*looks, strict=True)
+    distances = {"x": "weighted distance", "y": "unweighted distance", "flag": "outlier by"}
+    place["tooltip"] = vl.tips(vl.number_format(points["x"]), **ABOUT, **distances)
+    flagged = {"fill": vl.look("flag", FLAGS, colors), "shape": vl.look("flag", FLAGS, shapes)}
     size = 55 if len(rows) <= vl.FEW_POINTS else 28
     solid = vl.mark("point", size=size, filled=True, opacity=0.85, **FINE_EDGE)
     hollow = vl.mark("point", size=size, filled=False, stroke=vl.SOFT, strokeWidth=1.3, **SOLID)
@@ -428,7 +397,7 @@ def _outliers(facts: Facts) -> Chart:
         "spec": vl.spec(
             420,
             [
-                vl.layer("points", solid, place | looks, "datum.trimmed == 0", [vl.ZOOM]),
+                vl.layer("points", solid, place | flagged, "datum.trimmed == 0", [vl.ZOOM]),
                 vl.layer("points", hollow, place, "datum.trimmed == 1"),
                 *lines,
             ],
@@ -441,34 +410,28 @@ def _outlying_cells(facts: Facts) -> Chart:
     """Draw the table with a mark at each outlying cell, cases sorted by cluster."""
     assert facts.cells is not None
     n, p, n_cells, rows = facts.n, facts.p, facts.n_cells, pictures.rows_by_cluster(facts.labels)
-    drawn, notes = np.arange(n_cells), []
+    drawn = np.arange(n_cells)
     if n_cells > MOST_MARKS:  # the farthest come first
         others = np.random.default_rng(0).permutation(drawn[FARTHEST:])
         drawn = np.r_[drawn[:FARTHEST], np.sort(others[: MOST_MARKS - FARTHEST])]
-        notes = [
-            f"Drawn: {len(drawn):,} of {count(n_cells, 'cell')}: the {FARTHEST:,} that are "
-            "farthest from their centers, and others taken at random."
-        ]
+    note = f"Drawn: {len(drawn):,} of {count(n_cells, 'cell')}: the {FARTHEST:,} that are farthest "
+    note += "from their centers, and others taken at random."
     chosen = FlaggedCells(*(part[drawn] for part in facts.cells))
     frame = in_units(frame_of_cells(facts.model, chosen), facts.units)
     names = clean_names(np.take(facts.feature_names, chosen.features), CHART_WIDTH)
     used, height = np.unique(facts.labels), min(max(3 * n, 200), 480)
     ends = rows.ends[used]
     titles = {"case": "case", "feature": "feature", "cluster": "cluster", "value": "value"}
-    scales = {
-        axis: {"domain": [-0.5, size - 0.5], "nice": False}
-        for axis, size in zip("xy", (p, n), strict=True)
-    }
+    columns, cases = ({"domain": [-0.5, size - 0.5], "nice": False} for size in (p, n))
     whole = {"tickMinStep": 1, "format": "d", "grid": False}
     beside_strip = BARE | {"titlePadding": 20}
-    by_case, line = "case, by cluster", vl.mark("rule", stroke=vl.SOFT, strokeWidth=0.6)
+    by_case, by_feature = "case, by cluster", "feature, in the order of the table"
+    line = vl.mark("rule", stroke=vl.SOFT, strokeWidth=0.6)
     side = min(max(height / n, 3.0 if n_cells > vl.FEW_POINTS else 5.0), 8.0)
     square = vl.mark("point", shape="square", filled=True, size=side**2)
     marks: Chart = {
-        "x": vl.field(
-            "x", title="feature, in the order of the table", scale=scales["x"], axis=whole
-        ),
-        "y": vl.field("y", title=by_case, scale=scales["y"] | {"reverse": True}, axis=beside_strip),
+        "x": vl.field("x", title=by_feature, scale=columns, axis=whole),
+        "y": vl.field("y", title=by_case, scale=cases | {"reverse": True}, axis=beside_strip),
         "fill": vl.field("scales", scale=_diverging([-FAR, FAR]), legend=None),
         "tooltip": vl.tips(**titles, center="center", scales="scales above the center"),
     }
@@ -483,10 +446,10 @@ def _outlying_cells(facts: Facts) -> Chart:
         "alt": f"The table of {count(n, 'case')}, sorted by cluster, and {count(p, 'feature')}, "
         f"with a mark at each of {count(n_cells, 'outlying cell')}.",
         "caption": "The whole table: each mark is a cell that lies more than "
-        f"{number(facts.model.cell_cutoff_)} scales from the center of its cluster, the stronger "
-        f"its color the farther away, up to {FAR} scales. A column of marks is a feature worth a "
-        "look, a row of them a case.",
-        "notes": notes,
+        f"{number(facts.model.cell_cutoff_)} scales from the center of its cluster; the farther "
+        f"away, the stronger its color, up to {FAR} scales. A column of marks is a feature worth a "
+        "look, a row of marks a case.",
+        "notes": [note] * (n_cells > MOST_MARKS),
         "key": [
             *vl.cluster_key(facts.sizes, vl.MOST_TO_REPEAT),
             vl.entry("square", vl.RED, "above the center"),
@@ -505,3 +468,81 @@ def _outlying_cells(facts: Facts) -> Chart:
             "clusters": {"cluster": used, "start": ends - facts.sizes[used], "end": ends},
         },
     }
+
+
+# Searches
+
+
+def curves_of(summary: Chart) -> list[Chart]:
+    """Make a chart for each search that tried something; its id is ``search-0`` and so on."""
+    return [
+        {
+            "id": f"search-{i}",
+            "place": i,
+            "title": section["title"],
+            "alt": section["alt"],
+            "caption": section["explain"],
+            "notes": section["notes"],
+            **_drawn(section["curve"]),
+        }
+        for i, section in enumerate(summary["searches"])
+        if section["table"]["rows"]
+    ]
+
+
+def _drawn(curve: Chart) -> Chart:
+    """Draw lines, the dots and error bars below them, a threshold, and a ring around the choice."""
+    points, lines, numbers = curve["points"], curve["lines"], range(len(curve["lines"]))
+    palette = vl.color_variables(1 + max(line["color"] for line in lines))
+    colors = [palette[line["color"]] for line in lines]
+    color = vl.look("line", [*numbers], colors)
+    dash = vl.look("line", [*numbers], [vl.DASHES[line["dash"] % len(vl.DASHES)] for line in lines])
+    x, title = _axis(curve["by"], points["x"]), {"title": curve["name"], "scale": {"zero": False}}
+    place, data = {"x": x, "y": vl.field("y", **title)}, {"curve": points, "dots": curve["dots"]}
+    key = [
+        vl.entry("dash" if line["dash"] else "line", color, line["label"])
+        for line, color in zip(lines, colors, strict=True)
+    ]
+
+    layers = []
+    # A layer without data has no domain, of which Vega warns.
+    if curve["dots"]["x"]:
+        dot = vl.mark("point", clip=False, filled=True, size=14, opacity=0.35)
+        layers.append(vl.layer("dots", dot, {**place, "color": color}))
+    if any(low is not None for low in points["low"]):
+        ends = {"x": x, "y": vl.field("low", **title), "y2": {"field": "high"}, "color": color}
+        layers.append(
+            vl.layer("curve", vl.mark("rule", strokeWidth=1.5), ends, "isValid(datum.low)")
+        )
+    above = {"above": curve["above"]} if curve["above"] else {}
+    known = vl.tips(label="line", x=AXES[curve["by"]], y=curve["name"], **above)
+    line = vl.mark("line", point={"filled": True, "size": 45, "opacity": 1})
+    looks = {"color": color, "strokeDash": dash, "tooltip": known}
+    layers.append(vl.layer("curve", line, place | looks))
+    if curve["threshold"]:
+        label, height = curve["threshold"]
+        layers.append(vl.line_at("y", height, vl.SOFT, strokeDash=vl.DASHES[1]))
+        key.append(vl.entry("dash", vl.SOFT, label))
+    if curve["chosen"] is not None:
+        ring = vl.mark("point", clip=False, filled=False, size=260, opacity=1, tooltip=None)
+        # On a lighter ring, so that it shows on any color.
+        for stroke, width in ((vl.PAPER, 5), (vl.INK, 2)):
+            layers.append(
+                vl.layer("chosen", ring | {"stroke": stroke, "strokeWidth": width}, place)
+            )
+        key.append(vl.entry("ring", vl.INK, "chosen"))
+        data["chosen"] = {name: [points[name][curve["chosen"]]] for name in ("x", "y")}
+    return {"key": key, "spec": vl.spec(280, layers), "data": data}
+
+
+def _axis(by: str, x: list[float]) -> Chart:
+    """Make the axis of a setting: a tick at each number of clusters, a log scale for bounds."""
+    axis: Chart = {"format": "~%", "grid": False, "tickCount": 6}
+    scale: Chart = {"nice": False}
+    if by == "n_clusters":
+        axis = {"values": sorted(set(x)), "format": "d", "grid": False}
+        scale["domain"] = [min(x) - 0.3, max(x) + 0.3]
+    elif by == "l1_bound":
+        axis |= {"format": vl.NUMBER, "labelOverlap": "greedy"}
+        scale |= {"type": "log", "padding": 12}
+    return vl.field("x", title=AXES[by], axis=axis, scale=scale)

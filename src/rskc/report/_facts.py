@@ -147,36 +147,37 @@ def _check_same_data(known: np.ndarray, found: np.ndarray) -> None:
 # Tables: a heading and the values of each column, by its key
 
 Columns = dict[str, tuple[str, np.ndarray]]
+FEATURE_LABELS = {
+    "feature": "Feature",
+    "rank": "Rank",
+    "weight": "Weight",
+    "group": "Group",
+    "group_weight": "Weight of the group",
+    "outlying_cells": "Outlying cells",
+    "probability": "Selected, share",
+}
 
 
 def features_table(facts: Facts, probabilities: np.ndarray | None = None) -> dict[str, Any]:
     """Return a row for each feature, the largest weight first."""
-    order = np.argsort(-facts.weights, kind="stable")
-    columns = {
-        "feature": ("Feature", np.array(facts.feature_names, object)[order]),
-        "rank": ("Rank", np.arange(1, facts.p + 1)),
-        "weight": ("Weight", facts.weights[order]),
-    }
-    if hasattr(facts.model, "group_names_"):
-        group = facts.model.feature_group_[order]
-        names = clean_names(facts.model.group_names_)
-        columns["group"] = "Group", np.array(names, object)[group]
-        columns["group_weight"] = "Weight of the group", facts.model.group_weights_[group]
-    if facts.cells is not None:
-        counts = counts_of_cells(facts.model, axis=0)
-        columns["outlying_cells"] = "Outlying cells", counts[order]
+    model, labels = facts.model, dict(FEATURE_LABELS)
+    frame = in_units(features_frame(model), facts.units).assign(feature=facts.feature_names)
+    if "group" in frame:
+        frame["group"] = clean_names(frame["group"])
     if probabilities is not None:
-        columns["probability"] = "Selected, share", probabilities[order].round(3)
-    frame = in_units(features_frame(facts.model), facts.units)
+        frame["probability"] = probabilities.round(3)
     for k in range(facts.K if facts.K <= MOST_CENTERS else 0):
-        center = frame[f"center_{k}"].to_numpy()[order]
-        if hasattr(facts.model, "encoder_"):  # in words where there are categories
-            words = [each if isinstance(each, str) else number(each, 4) for each in center]
-            center = np.array(clean_names(words), object)
-        columns[f"center_{k}"] = f"Center {k}", center
-    if facts.model.n_missing_:
-        missing = np.count_nonzero(np.isnan(facts.columns), axis=0)
-        columns["missing"] = "Missing cells", missing[order]
+        labels[center := f"center_{k}"] = f"Center {k}"
+        if hasattr(model, "encoder_"):  # in words where there are categories
+            words = [x if isinstance(x, str) else number(x, 4) for x in frame[center]]
+            frame[center] = clean_names(words)
+    if model.n_missing_:
+        labels["missing"] = "Missing cells"
+        frame["missing"] = np.count_nonzero(np.isnan(facts.columns), axis=0)
+    frame = frame.iloc[np.argsort(-facts.weights, kind="stable")]
+    columns = {
+        name: (label, frame[name].to_numpy()) for name, label in labels.items() if name in frame
+    }
     keep = _fitting(columns, np.arange(facts.p), MOST_FOR_FEATURES)
     return _table(columns, keep, "features with the largest weights")
 

@@ -1,4 +1,4 @@
-"""Searches on the page: a plain section for each, and its curve in Vega-Lite.
+"""What searches found, as the page says it: a section for each, and how sure the result is.
 
 What a search found, by which rule, and what follows is said by ``rskc.selection.findings``, which
 also describes the curve.
@@ -7,20 +7,51 @@ also describes the curve.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.report import _vega as vl
-from rskc.report._facts import plain_numbers
-from rskc.report._vega import Chart
-from rskc.selection.findings import AXES, Curve, describe
-from rskc.utils.wording import number, sentence_list
+from rskc.report._facts import Facts, plain_numbers
+from rskc.selection.findings import AXES, Curve, describe, p_value
+from rskc.selection.stability import (
+    Stability,
+    is_about,
+    stability_among,
+    stability_for,
+    stability_of_cases,
+)
+from rskc.utils.wording import count, listed, number, percent, sentence_list
+
+STABLE_CASE = 0.9  # share of the half-samples that give a case the same cluster
+FOUND_AGAIN = 0.75  # share of the half-samples that select a feature
+# From which stability on a cluster is called so.
+WORDS = {0.85: "stable", 0.6: "fairly stable", 0.0: "unstable"}
+MOST_NAMES = 12
 
 
-def sections_of(searches: Any) -> list[dict[str, Any]]:
-    """Make a section for each search, in the order given."""
-    return [_section(one) for one in (searches if isinstance(searches, Iterable) else [searches])]
+class Searched(NamedTuple):
+    """What searches found, as the page says it and the file of a model keeps it."""
+
+    sections: list[dict[str, Any]]
+    sure: dict[str, Any] | None  # of a stability search, as the rest
+    clusters: list[float] | None = None  # stability, where the search is about the model
+    cases: np.ndarray | None = None  # stability
+    features: np.ndarray | None = None  # selection probabilities
+
+
+def searched(facts: Facts, searches: Any) -> Searched:
+    """Return what searches found, and what half-samples know of the clusters of the page."""
+    given = searches if isinstance(searches, Iterable) else [searches]
+    said = Searched([_section(search) for search in given], how_sure(facts, searches))
+    search = stability_for(searches, facts.model)
+    if search is None or facts.K == 1:
+        return said
+    is_whole = facts.n == search.n_samples_  # of large tables, the page shows some of the cases
+    return said._replace(
+        clusters=search.cluster_stability_.tolist(),
+        cases=stability_of_cases(search, 0, facts.n) if is_whole else None,
+        features=search.selection_probabilities_,
+    )
 
 
 def _section(search: Any) -> dict[str, Any]:
@@ -44,16 +75,13 @@ def _section(search: Any) -> dict[str, Any]:
 
 def _plain(curve: Curve) -> dict[str, Any]:
     """Return a curve as words and plain numbers: columns of its points, and of single dots."""
-    lines, n, nothing = curve.lines, len(curve.x), np.full(len(curve.x), np.nan)
+    lines, n = curve.lines, len(curve.x)
     y = np.array([line.y for line in lines])
-    errors = np.array([nothing if line.errors is None else line.errors for line in lines])
-    columns = {
-        "line": np.repeat(np.arange(len(lines)), n),
-        "x": np.tile(curve.x, len(lines)),
-        "y": y.ravel(),
-        "low": (y - errors).ravel(),
-        "high": (y + errors).ravel(),
-    }
+    errors = np.full(y.shape, np.nan)
+    for i, line in enumerate(lines):
+        errors[i] = np.nan if line.errors is None else line.errors
+    columns = {"line": np.repeat(np.arange(len(lines)), n), "x": np.tile(curve.x, len(lines))}
+    columns |= {"y": y.ravel(), "low": (y - errors).ravel(), "high": (y + errors).ravel()}
     points = {name: plain_numbers(values, 5) for name, values in columns.items()}
     points["label"] = [line.label for line in lines for _ in range(n)]
     if curve.above:
@@ -77,76 +105,109 @@ def _plain(curve: Curve) -> dict[str, Any]:
     }
 
 
-def curves_of(summary: Chart) -> list[Chart]:
-    """Make a chart for each search that tried something; its id is ``search-0`` and so on."""
-    return [
-        {
-            "id": f"search-{i}",
-            "place": i,
-            "title": section["title"],
-            "alt": section["alt"],
-            "caption": section["explain"],
-            "notes": section["notes"],
-            **_drawn(section["curve"]),
-        }
-        for i, section in enumerate(summary["searches"])
-        if section["table"]["rows"]
-    ]
+# How sure the result is
 
 
-def _drawn(curve: Chart) -> Chart:
-    """Draw lines, the dots and error bars below them, a threshold, and a ring around the choice."""
-    points, lines, numbers = curve["points"], curve["lines"], range(len(curve["lines"]))
-    palette = vl.color_variables(1 + max(line["color"] for line in lines))
-    colors = [palette[line["color"]] for line in lines]
-    color = vl.look("line", [*numbers], colors)
-    dash = vl.look("line", [*numbers], [vl.DASHES[line["dash"] % len(vl.DASHES)] for line in lines])
-    x, title = _axis(curve["by"], points["x"]), {"title": curve["name"], "scale": {"zero": False}}
-    place, data = {"x": x, "y": vl.field("y", **title)}, {"curve": points, "dots": curve["dots"]}
-    key = [
-        vl.entry("dash" if line["dash"] else "line", color, line["label"])
-        for line, color in zip(lines, colors, strict=True)
-    ]
-
-    layers = []
-    # A layer without data has no domain, of which Vega warns.
-    if curve["dots"]["x"]:
-        dot = vl.mark("point", clip=False, filled=True, size=14, opacity=0.35)
-        layers.append(vl.layer("dots", dot, {**place, "color": color}))
-    if any(low is not None for low in points["low"]):
-        ends = {"x": x, "y": vl.field("low", **title), "y2": {"field": "high"}, "color": color}
-        layers.append(
-            vl.layer("curve", vl.mark("rule", strokeWidth=1.5), ends, "isValid(datum.low)")
+def how_sure(facts: Facts, searches: Any) -> dict[str, Any] | None:
+    """Return what the page says of a stability search, None if there is none."""
+    search = stability_among(searches)
+    if search is None:
+        return None
+    points = {
+        "How many clusters": _on_number(search),
+        "Clusters, or parts of a single one": _on_single_cluster(search),
+    }
+    clusters = []
+    if not is_about(search, facts.model):
+        points["Another model"] = (
+            f"The search is about its own {count(search.n_clusters_, 'cluster')}, and this page "
+            f"shows another model, of {count(facts.K, 'cluster')}: how stable these are is not "
+            "known."
         )
-    above = {"above": curve["above"]} if curve["above"] else {}
-    known = vl.tips(label="line", x=AXES[curve["by"]], y=curve["name"], **above)
-    line = vl.mark("line", point={"filled": True, "size": 45, "opacity": 1})
-    looks = {"color": color, "strokeDash": dash, "tooltip": known}
-    layers.append(vl.layer("curve", line, place | looks))
-    if curve["threshold"]:
-        label, height = curve["threshold"]
-        layers.append(vl.line_at("y", height, vl.SOFT, strokeDash=vl.DASHES[1]))
-        key.append(vl.entry("dash", vl.SOFT, label))
-    if curve["chosen"] is not None:
-        ring = vl.mark("point", clip=False, filled=False, size=260, opacity=1, tooltip=None)
-        # On a lighter ring, so that it shows on any color.
-        for stroke, width in ((vl.PAPER, 5), (vl.INK, 2)):
-            layers.append(
-                vl.layer("chosen", ring | {"stroke": stroke, "strokeWidth": width}, place)
+    elif search.n_clusters_ > 1:
+        points |= {"Cases": _on_cases(search, facts), "Features": _on_features(search)}
+        for k, value in enumerate(search.cluster_stability_.tolist()):
+            word = next(word for least, word in WORDS.items() if value >= least)
+            size = int(facts.sizes[k])
+            clusters.append({"cluster": k, "size": size, "stability": value, "word": word})
+    return {
+        "points": [{"about": about, "text": text} for about, text in points.items()],
+        "clusters": clusters,
+        "key": " ".join(f"{WORDS[x].capitalize()}: {x:g} or more." for x in WORDS if x),
+    }
+
+
+def _on_number(search: Stability) -> str:
+    """Say how many clusters, and what was seen where there are none."""
+    n, table = len(search.half_labels_), search.table_
+    if search.n_clusters_ > 1:
+        return (
+            f"{search.n_clusters_:,}. {search.reason_} A half-sample is a random half of the "
+            f"cases, clustered on its own; there were {n}."
+        )
+    text = f"No clusters were found. {search.reason_}"
+    if table.empty:
+        return text
+    seen = [f"{row.stability:.2f} with {row.n_clusters}" for row in table.itertuples()]
+    return f"{text} The median Jaccard index of the least stable cluster: {listed(seen, 8)}."
+
+
+def _on_single_cluster(search: Stability) -> str:
+    """Say what the comparison with one cloud gave: for the chosen number, or those it refused."""
+    compared = search.table_[search.table_.p_value.notna()]
+    shown = compared[compared.stable] if compared.stable.any() else compared
+    question = "Stable clusters may still be parts of a single one, such as a long cloud of cases."
+    if not search.n_references:
+        return f"{question} This was not tested: no reference sets were drawn."
+    if shown.empty:
+        return f"{question} This was not tested: no number was stable enough to be compared."
+    figures = [f"p {p_value(row.p_value)} for {row.n_clusters}" for row in shown.itertuples()]
+    asked = f"{search.level:g} or less is required{' once' if len(figures) > 1 else ''}"
+    if (shown.p_value <= search.level).any():
+        answer = "These are not: simulated data without clusters split into less compact parts"
+        if getattr(search, "n_slices_", None):
+            answer = (
+                "These are more compact than parts of a round cloud, and yet slices of a gradient"
             )
-        key.append(vl.entry("ring", vl.INK, "chosen"))
-        data["chosen"] = {name: [points[name][curve["chosen"]]] for name in ("x", "y")}
-    return {"key": key, "spec": vl.spec(280, layers), "data": data}
+    else:
+        answer = "These may be: simulated data without clusters split into parts as compact"
+    return (
+        f"{question} {answer} ({listed(figures, 4)}; {asked}). Take p as a guide and not as proof: "
+        "it does not account for the choice of the number and of the features."
+    )
 
 
-def _axis(by: str, x: list[float]) -> Chart:
-    """Make the axis of a setting: a tick at each number of clusters, a log scale for bounds."""
-    axis: Chart = {"format": "~%", "grid": False, "tickCount": 6}
-    scale: Chart = {"nice": False}
-    if by == "n_clusters":
-        axis = {"values": sorted(set(x)), "format": "d", "grid": False}
-        scale["domain"] = [min(x) - 0.3, max(x) + 0.3]
-    elif by == "l1_bound":
-        axis |= {"format": vl.NUMBER, "labelOverlap": "greedy"}
-        scale |= {"type": "log", "padding": 12}
-    return vl.field("x", title=AXES[by], axis=axis, scale=scale)
+def _on_cases(search: Stability, facts: Facts) -> str:
+    """Count the cases that keep their cluster, and name the others, the least stable first."""
+    stability, n = search.case_stability_, search.n_samples_used_
+    n_stable = int((stability >= STABLE_CASE).sum())
+    keep = "keeps its cluster" if n_stable == 1 else "keep their cluster"
+    text = (
+        f"{n_stable:,} of {count(n, 'case')} {keep} in {percent(STABLE_CASE)} or more of the "
+        "half-samples."
+    )
+    if n < search.n_samples_:
+        text += f" The other {search.n_samples_ - n:,} cases were not searched on."
+    if n_stable == n:
+        return text
+    if facts.n != search.n_samples_:  # the page shows some of the cases only
+        return f"{text} {n - n_stable:,} do not."
+    known = stability_of_cases(search, 0, facts.n)
+    order = np.argsort(known, kind="stable")[: n - n_stable]
+    names = [f"{facts.case_names[i]} ({percent(known[i])})" for i in order[:MOST_NAMES]]
+    return f"{text} The others, with their share: {listed(names, MOST_NAMES, n - n_stable)}."
+
+
+def _on_features(search: Stability) -> str:
+    found, bound = search.selection_probabilities_, search.selection_bound(FOUND_AGAIN)
+    n = int((found >= FOUND_AGAIN).sum())
+    text = (
+        f"{n:,} of {count(len(found), 'feature')} {'is' if n == 1 else 'are'} selected in "
+        f"{percent(FOUND_AGAIN)} or more of the half-samples."
+    )
+    if n == 0 or bound >= n:
+        return text
+    return (
+        f"{text} Of these, at most {number(bound, 2)} are expected to be there by chance alone. "
+        "This is an upper bound and not an estimate."
+    )

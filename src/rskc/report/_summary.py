@@ -15,7 +15,7 @@ from rskc.inputs.validation import is_word
 from rskc.markers import effects_of
 from rskc.metrics import classification_error_rate, sensitivity
 from rskc.model.fitted import units_of
-from rskc.model.summary import bounds_cells, count_features, words_on_cells
+from rskc.model.summary import bounds_cells, count_features, headline, words_on_cells
 from rskc.pictures import models as pictures
 from rskc.preprocessing.preparer import Unit
 from rskc.report._charts import charts_of
@@ -31,9 +31,8 @@ from rskc.report._facts import (
     json_bytes,
     plain_numbers,
 )
-from rskc.report._meaning import headline, meaning
-from rskc.report._prose import advise
-from rskc.report._sure import Searched, searched
+from rskc.report._searches import Searched, searched
+from rskc.report._words import advise, meaning
 from rskc.utils.snippets import LONGEST, in_python, parameters_of, snippet_of
 from rskc.utils.webpage import identity
 from rskc.utils.wording import cleaned, count, number, percent
@@ -114,7 +113,13 @@ def summarize(
         **summary,
         "clusters": [row | card for row, card in zip(summary["clusters"], cards, strict=True)],
         "markers": markers,
-        "headline": headline(summary),
+        "headline": headline(
+            facts.model,
+            facts.n,
+            summary["result"]["n_found"],
+            summary["result"]["n_outliers"],
+            summary["data"]["n_blind"],
+        ),
         "meaning": meaning(summary),
         "advice": advise(summary, names),
         "read": read,
@@ -125,12 +130,10 @@ def summarize(
     }
 
 
-def advice_on(
-    model: Any, X: Any, searches: Any = (), names: Mapping[str, str] = NO_OTHER_NAMES
-) -> list[dict[str, str]]:
-    """Return the advice of the page without making the rest of it."""
+def numbers_of(model: Any, X: Any, searches: Any = ()) -> dict[str, Any]:
+    """Return the numbers that advice is made of, without the rest of the page."""
     facts = Facts(model, X)
-    return advise(_numbers(facts, searched(facts, searches)), names)
+    return _numbers(facts, searched(facts, searches))
 
 
 def to_keep(model: Any, X: Any, searches: Any) -> dict[str, Any]:
@@ -180,12 +183,8 @@ def _result(facts: Facts) -> dict[str, Any]:
     return {
         "n_clusters": facts.K,
         "n_found": int(np.count_nonzero(facts.sizes)),
-        "noun": units.noun,
+        **counts._asdict(),
         "n_units": counts.n_features,  # features, or groups that share a weight
-        "n_selected": counts.n_selected,
-        "n_mostly": counts.n_mostly,
-        "n_different": counts.n_different,
-        "n_enough": counts.n_enough,
         "features": counts.words,
         "alike": bool(len(support) == facts.p and np.ptp(facts.weights) == 0),
         "n_outliers": int(facts.outliers.sum()),

@@ -6,16 +6,17 @@ style sheet, so that light, dark and print each have their own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
-from rskc.pictures.palette import MARKERS, PALETTE, cluster_markers, readable_on
+from rskc.pictures.palette import DARK_PALETTE, MARKERS, PALETTE, cluster_markers
 
 Chart = dict[str, Any]
 
 INK, SOFT, PAPER, EDGE = "var(--ink)", "var(--soft)", "var(--paper)", "var(--edge)"
 BLUE, ORANGE = "var(--c0)", "var(--c5)"
 RED, DEEP_BLUE = "#b2182b", "#2166ac"  # of the scheme redblue
-DARK_PAPER = "#14171B"
 SHAPES = dict(
     zip(MARKERS, ("circle", "square", "diamond", "triangle-down", "triangle-up"), strict=True)
 )
@@ -29,14 +30,15 @@ ZOOM = {
     "select": {"type": "interval", "zoom": "wheel![event.ctrlKey || event.metaKey]"},
     "bind": "scales",
 }
+NONE: Mapping[str, Any] = MappingProxyType({})
 DASHES = [[1, 0], [5, 4], [2, 3], [8, 3, 2, 3]]
 
 
 def palette_style() -> str:
     """Return the palette for light and print, and a lighter one for the dark, as style sheet."""
-    dark = [readable_on(DARK_PAPER, color) for color in PALETTE]
     first, second = (
-        "".join(f"--c{k}:{color};" for k, color in enumerate(colors)) for colors in (PALETTE, dark)
+        "".join(f"--c{k}:{color};" for k, color in enumerate(colors))
+        for colors in (PALETTE, DARK_PALETTE)
     )
     return f":root{{{first}}}@media screen and (prefers-color-scheme:dark){{:root{{{second}}}}}\n"
 
@@ -92,10 +94,11 @@ def strip(data: str, K: int, **channels: Any) -> Chart:
     return layer(data, mark("rect", strokeWidth=0, clip=False), place | channels)
 
 
-def spec(height: int, layers: list[Chart], **more: Any) -> Chart:
-    """Make a drawing of layers, as wide as the page."""
+def spec(height: int, layers: list[Chart], lists: Mapping[str, Any] = NONE, **more: Any) -> Chart:
+    """Make a drawing of layers, as wide as the page; expressions may use the lists by name."""
     size = {"width": "container", "height": height, "autosize": {"type": "fit-x"}}
-    return {**size, "layer": layers, **more}
+    params = [{"name": name, "value": value} for name, value in lists.items()]
+    return {**size, "layer": layers, **({"params": params} if params else {}), **more}
 
 
 def number_format(values: list[float]) -> str:

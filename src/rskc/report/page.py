@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rskc.report._searches import curves_of
+from rskc.report._charts import curves_of
 from rskc.report._summary import summarize
 from rskc.report._vega import palette_style
 from rskc.utils.atomic import atomic_write
@@ -106,7 +106,7 @@ def make_report(
     >>> outlying = make_simulation(model=1, random_state=0)
     >>> model = RobustSparseKMeans(3, trim=1 / 60, l1_bound=6.2, random_state=0).fit(outlying.data)
     >>> make_report(model, outlying.data)
-    <Report: 3 clusters found in 60 cases; 49 of 500 features have weight, ...>
+    <Report: 3 clusters of 60 cases; 49 of 500 features have weight, ...>
     """
     _templates()  # what is not installed is missed before any work
     vega_script()

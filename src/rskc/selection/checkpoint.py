@@ -1,7 +1,7 @@
-"""Finished tasks on disk, so that a search that was stopped can go on where it was.
+"""Finished tasks on disk, so that a search that was stopped can go on from there.
 
-One SQLite file: what is committed is there whole or not at all, whatever kills the process. It also
-holds what the results were made for, and is refused for anything else.
+One SQLite file: a commit is there as a whole or not at all, whatever kills the process. The file
+also says which data and settings the results are for, and is refused for any others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rskc.exceptions import ParameterError
 Result = Mapping[str, Any]  # numbers and arrays
 
 FORMAT = "rskc checkpoint 2"
-# Known only when the seed is, for of a large table the seed draws the cases: see ``claim``.
+# Known after the seed only, because the seed draws the cases of a large table: see ``claim``.
 SET_WITH_SEED = ("data",)
 TABLES = """
 create table if not exists identity (name text primary key, value text not null);
@@ -30,15 +30,15 @@ create table if not exists results (key text primary key, value blob not null);
 
 
 class Checkpoint:
-    """Keeps results in a file, or nothing but what they are made for.
+    """Keeps results and their identity in a file; without a file, the identity only.
 
     Parameters
     ----------
     path : str, path or None
         The file, made if it is not there; None to keep nothing.
     identity : mapping
-        What the results depend on. Must equal what the file was made for; a value of None stands
-        for the file's own.
+        All that the results depend on. It must equal that of the file; None stands for the value
+        in the file.
     """
 
     def __init__(self, path: str | os.PathLike | None, identity: Mapping[str, str | None]):
@@ -81,41 +81,39 @@ class Checkpoint:
     def _identify(self, asked: dict[str, str | None]) -> dict[str, str]:
         with self._connection:
             self._connection.execute("begin immediate")
-            found = dict(self._connection.execute("select name, value from identity"))
-            if not found:
-                fresh = str(np.random.SeedSequence().generate_state(1)[0])
-                found = {name: fresh if value is None else value for name, value in asked.items()}
-                rows = sorted(found.items())
+            stored = dict(self._connection.execute("select name, value from identity"))
+            if not stored:
+                seed = str(np.random.SeedSequence().generate_state(1)[0])
+                stored = {name: seed if value is None else value for name, value in asked.items()}
+                rows = sorted(stored.items())
                 self._connection.executemany("insert into identity values (?, ?)", rows)
-        if not str(found.get("seed")).isdecimal():
+        if not str(stored.get("seed")).isdecimal():
             raise sqlite3.DatabaseError("it has no seed")
-        for name in [*asked, *(name for name in found if name not in SET_WITH_SEED)]:
-            if (
-                name not in asked
-                or name not in found
-                or (asked[name] is not None and asked[name] != found.get(name))
-            ):
-                raise self._refusal(name, found.get(name), asked.get(name))
-        return found
+        wanted = {k: stored.get(k) if value is None else value for k, value in asked.items()}
+        compared = {k: value for k, value in stored.items() if k not in SET_WITH_SEED}
+        for name in wanted | compared:
+            if wanted.get(name) != compared.get(name):
+                raise self._refusal(name, stored.get(name), asked.get(name))
+        return stored
 
     def claim(self, name: str, value: str) -> None:
         """Add to the identity, or refuse the file if it was made for something else."""
         with self._or_refuse(), self._connection:
             row = (name, value)
             self._connection.execute("insert or ignore into identity values (?, ?)", row)
-            asked = self._connection.execute("select value from identity where name = ?", (name,))
-            (found,) = asked.fetchone()
-        if found != value:
-            raise self._refusal(name, found, value)
+            query = "select value from identity where name = ?"
+            (stored,) = self._connection.execute(query, (name,)).fetchone()
+        if stored != value:
+            raise self._refusal(name, stored, value)
         self.identity[name] = value
 
-    def _refusal(self, name: str, found: str | None, asked: str | None) -> ParameterError:
-        what = f"{{{name}}}={{found}} and this search has {{{name}}}={{asked}}"
+    def _refusal(self, name: str, stored: str | None, asked: str | None) -> ParameterError:
+        what = f"{{{name}}}={{stored}} and this search has {{{name}}}={{asked}}"
         if name == "data":
             what = "other data"
         remedy = "give the name of a new file, or delete this one to begin again"
         words = f"was made with {what}; {remedy}."
-        return ParameterError("checkpoint", self.path, words, found=found, asked=asked)
+        return ParameterError("checkpoint", self.path, words, stored=stored, asked=asked)
 
     def results(self) -> dict[str, Result]:
         """Return the finished tasks."""
@@ -135,12 +133,12 @@ class Checkpoint:
             self._connection.execute("insert or replace into results values (?, ?)", row)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._connection.close()
 
 
 def _unpacked(key: str, value: Any) -> dict[str, Any]:
-    """Return a result, if its bytes are those that were kept under this key."""
+    """Return a result, if its bytes are those that were stored under this key."""
     size = len(_digest("", b""))
     if not isinstance(value, bytes) or value[:size] != _digest(key, value[size:]):
         raise sqlite3.DatabaseError("a result in it is damaged")

@@ -12,23 +12,17 @@ from rskc.inputs.validation import check_choice, check_integer, check_real
 from rskc.metrics import classification_error_rate
 from rskc.selection.references import REFERENCES, Reference
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import (
-    Search,
-    check_clusters,
-    configured,
-    fit_quietly,
-    with_clusters,
-)
+from rskc.selection.search import Search, check_clusters, configured, fit_quietly
 from rskc.selection.subsample import Sample
 
 DATA, REFERENCE = 0, 1
 # The default rule. Agreement is 1 - observed / reference CER: 1 for partitions that are predicted
-# without error, 0 for those that are predicted as badly as without clusters. A number of clusters
-# that joins true ones may be predicted as well as the true number, so the largest good one is
-# taken: whose agreement is this much below the best at most, or half of what one cluster too many
+# without error, 0 for those that are predicted as badly as without clusters. Fewer clusters than
+# there are may be predicted as well as the true number, so the largest good number is taken. Its
+# agreement is at most this much below the best, and at most half of what one cluster too many
 # costs.
-LEAST_AGREEMENT = 0.5
-NEARLY_AS_GOOD = 0.1
+MIN_CER_AGREEMENT = 0.5
+MAX_CER_AGREEMENT_LOSS = 0.1
 TINY = np.finfo(float).tiny
 
 
@@ -36,11 +30,11 @@ TINY = np.finfo(float).tiny
 class Clest(Search):
     """Number of clusters by prediction: Clest of Dudoit and Fridlyand.
 
-    Again and again, the cases are split into two thirds for learning and one third for testing.
-    Clusters are learned from the first, and the test cases assigned to their centers; the test
-    cases are clustered on their own as well; the classification error rate (CER) measures how far
-    the two agree. With the right number of clusters they do. How far they agree by chance is
-    measured on reference sets without clusters, one split each.
+    The cases are split repeatedly into two thirds for learning and one third for testing. Clusters
+    are learned from the first part, and the test cases are assigned to their centers. The test
+    cases are also clustered on their own, and the classification error rate (CER) measures how much
+    the two partitions differ. With the right number of clusters they agree. How much they differ by
+    chance is measured on reference sets without clusters, one split each.
 
     Parameters
     ----------
@@ -58,23 +52,23 @@ class Clest(Search):
         How to decide, see Notes.
     reference : {"pca", "uniform"}, default="pca"
         Reference sets are drawn evenly between the ends of each column, "uniform", or of each
-        principal component, "pca", so that correlations stay. Cells farther than 3.5 MADs from
-        the median of their column are drawn in before the ends are found. Missing cells are
-        missing in the reference sets too.
+        principal component, "pca", which keeps correlations. Cells farther than 3.5 MADs from the
+        median of their column are clipped to that distance before. Missing cells are missing in the
+        reference sets too.
     max_samples : int or None, default=5000
-        Most cases to search on: of a larger table this number is drawn at random, by the seed, and
-        read into memory. The chosen model is fitted to all cases. None for all.
+        The most cases to search on. Of a larger table this number is drawn at random, by the seed,
+        and read into memory. The chosen model is fitted to all cases. None to search on all.
     random_state : int, RandomState or None, default=None
         Seed. The same seed gives the same result for any ``n_jobs``. Without one, a checkpoint's
         own is used.
     n_jobs : int or None, default=-1
-        Tasks at a time, as joblib counts; -1 for as many as there are cores.
+        Parallel tasks, as in joblib; -1 for one per core.
     checkpoint : path or None, default=None
-        A file that keeps finished tasks. A search that was stopped, by whatever, goes on from
-        there and gives the same result. Refused if made for other data or settings.
+        A file that keeps finished tasks. A search that was stopped for any reason goes on from
+        there, with the same result. A file made for other data or settings is refused.
     progress : bool or callable, default=True
         True: a bar with the time left, on a terminal only. A callable is called with the number of
-        finished tasks and the number of all.
+        finished tasks and the total number.
 
     Attributes
     ----------
@@ -94,7 +88,7 @@ class Clest(Search):
         How many cases the table has, and how many of them were searched on.
     best_estimator_ : estimator
         Fitted to all the data with ``n_clusters_`` clusters. If that is 1, all features have the
-        same weight: there is nothing to choose them by.
+        same weight, because there are no clusters to separate.
 
     Notes
     -----
@@ -106,17 +100,17 @@ class Clest(Search):
     ``rule="agreement"`` asks that ``(1 + n_below) / (1 + n_references) <= level``, and that the
     agreement is at least 0.5. With fewer than 19 reference sets, where even
     1 / (1 + n_references) is above .05, none may be below. Of the numbers that pass it takes the
-    largest whose agreement is nearly that of the best. One cluster more than the K true ones
-    splits a true one at random, which raises the CER by 1 / (2 K^2); half of that, as a share of
-    the reference CER, is how far below the best an agreement may be, 0.1 at most.
+    largest whose agreement is close to the best. One cluster more than the K true ones splits a
+    true one at random, which raises the CER by 1 / (2 K^2). The agreement may be lower than the
+    best by half of that, as a share of the reference CER, and by no more than 0.1.
 
-    The paper calls ``share_below`` a p-value. It is none: the observed CER is a median over
+    The paper calls ``share_below`` a p-value, but it is none: the observed CER is a median over
     splits, those of the reference sets are of single splits, several numbers of clusters are
     tried, and the reference is one of many kinds of data without clusters.
 
-    Of a large table ``max_samples`` cases are enough, as long as the smallest cluster that matters
-    has some dozens among them: 1% of the table or so, with 5,000. Raise it to look for smaller
-    ones, but not without need: of very many cases a wrong number of clusters is predicted as well.
+    Of a large table ``max_samples`` cases are enough if the smallest cluster that matters has some
+    dozens among them: about 1% of the table, with 5,000. Raise it to look for smaller clusters, but
+    only then: with very many cases a wrong number of clusters is predicted well too.
 
     References
     ----------
@@ -184,9 +178,6 @@ class Clest(Search):
         table["chosen"] = table.n_clusters == self.n_clusters_
         self.table_ = table
 
-    def _chosen(self) -> dict[str, Any]:
-        return with_clusters(self.estimator, self.n_clusters_)
-
 
 def most_below(rule: str, level: float, n_references: int) -> int:
     """Return how many reference sets may have a smaller CER than the data; -1 if none can pass."""
@@ -206,12 +197,12 @@ def paper_rule(table: Any, level: float, n_references: int) -> Any:
 def agreement_rule(table: Any, level: float, n_references: int) -> Any:
     """Among the K that pass and agree nearly as well as the best of them, the largest."""
     most = most_below("agreement", level, n_references)
-    passed = ((table.n_below <= most) & (table.agreement >= LEAST_AGREEMENT)).to_numpy()
+    passed = ((table.n_below <= most) & (table.agreement >= MIN_CER_AGREEMENT)).to_numpy()
     if not passed.any():
         return passed, 1
     # What it costs to split one of K - 1 true clusters: .39, .20, .13, .10, .08 for K = 3 to 7.
     splitting = 0.5 / (table.n_clusters - 1) ** 2 / np.maximum(table.reference_cer, TINY)
-    tolerance = np.minimum(NEARLY_AS_GOOD, splitting / 2)
+    tolerance = np.minimum(MAX_CER_AGREEMENT_LOSS, splitting / 2)
     best = table[passed].agreement.max()
     good = table[passed & (table.agreement >= best - tolerance)]
     return passed, int(good.n_clusters.max())
@@ -233,5 +224,5 @@ def _split_error(sample: Sample, reference: Reference, estimator: Any, seed: int
     test, learning = map(sample.take, np.split(rng.permutation(n), [n // 3]))
     models = [configured(estimator, seed_of(seed, *key, i), n_clusters=K) for i in (0, 1)]
     predicted = fit_quietly(models[0], learning).predict(test.X)
-    found = fit_quietly(models[1], test).labels_
-    return {"cer": classification_error_rate(predicted, found, test.weights)}
+    clustered = fit_quietly(models[1], test).labels_
+    return {"cer": classification_error_rate(predicted, clustered, test.weights)}

@@ -1,6 +1,6 @@
-"""What a search found, by which rule, and what follows: the words of page, pictures and console.
+"""What a search found, by which rule, and what follows, in words for reports, displays and console.
 
-The curve of a search is here too, once: what it measured, as displays and report draw it.
+The curve of a search is described here as well: displays and report draw it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rskc.selection.clest import LEAST_AGREEMENT, NEARLY_AS_GOOD, Clest, most_below
+from rskc.selection.clest import MAX_CER_AGREEMENT_LOSS, MIN_CER_AGREEMENT, Clest, most_below
 from rskc.selection.gap import GapL1
 from rskc.selection.grid import GridSearch
 from rskc.selection.stability import Stability
 from rskc.utils.wording import count, number
 
-# Columns of the tables of searches, as people read them, and how their cells are written.
+# Headings of the columns of the tables of searches, and how their cells are written.
 LABELS = {
     "n_clusters": "Clusters",
     "l1_bound": "L1 bound",
@@ -41,14 +41,14 @@ LABELS = {
     "standard_error": "Standard error",
     "objective": "Objective per case",
 }
-WRITTEN: dict[str, Callable[[float], str]] = {
+FORMATS: dict[str, Callable[[float], str]] = {
     "stability": "{:.2f}".format,
     "agreement": "{:.2f}".format,
     "p_value": lambda p: p_value(p).removeprefix("= "),
     "passed": lambda value: "yes" if value else "no",
     "stable": lambda value: "yes" if value else "no",
 }
-# What x may be, a column of the table of a search, and how the axis calls it.
+# Columns that may be x of a curve, and the label of the axis.
 AXES = {
     "n_clusters": "number of clusters",
     "l1_bound": "L1 bound, log scale",
@@ -57,7 +57,7 @@ AXES = {
 
 
 class TextTable(NamedTuple):
-    """What a search tried, as text."""
+    """The table of a search, as text."""
 
     labels: list[str]
     rows: list[list[str]]
@@ -65,10 +65,10 @@ class TextTable(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of a curve."""
+    """One line of a curve."""
 
     label: str
-    y: np.ndarray  # (places,) NaN where nothing is known
+    y: np.ndarray  # (places,) NaN where nothing was measured
     dots: np.ndarray | None = None  # (repeats, places) what y is the mean or median of
     errors: np.ndarray | None = None  # (places,) half lengths of bars
     color: int = 0  # number in the palette
@@ -76,7 +76,7 @@ class Line(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """What a search measured."""
+    """What a search measured, for displays and charts."""
 
     by: str  # which of AXES
     x: np.ndarray  # (places,) upwards
@@ -84,28 +84,28 @@ class Curve(NamedTuple):
     lines: list[Line]
     chosen: tuple[int, int] | None = None  # line and place
     threshold: tuple[str, float] | None = None
-    above: tuple[str, list[str]] | None = None  # what else is known of each place, and its name
+    above: tuple[str, list[str]] | None = None  # name and values of another measure of the places
 
 
 @dataclass(frozen=True)
 class Finding:
     """What a search found, by which rule, and what follows."""
 
-    title: str  # the question, and how it was answered
+    title: str  # the question, and the method
     headline: str  # what the search suggests, in a sentence
     result: str  # the same in a few words
     rule: str  # what was measured, and how the choice follows
     table: TextTable
     curve: Curve
-    reason: str = ""  # why this was chosen and nothing else, for the title of a picture
+    suggests: dict[str, Any]  # parameters of RobustSparseKMeans
+    reason: str = ""  # why this was chosen, for the title of a display
     sample: str = ""  # how many of the cases were searched on, if not all
     next_step: str = ""
-    suggests: dict[str, Any] = field(default_factory=dict)  # parameters of RobustSparseKMeans
     changes: list[str] = field(default_factory=list)  # from each solution to the next, in sentences
 
     @property
     def explanation(self) -> str:
-        """The rule, and all that a reader of the result must know."""
+        """The rule, the sample, and the next step."""
         return " ".join(filter(None, (self.rule, self.sample, self.next_step)))
 
 
@@ -133,8 +133,8 @@ def describe(search: Any) -> Finding:
         if isinstance(search, kind):
             check_is_fitted(search, "table_")
             return replace(describer(search, search.table_), sample=_sample(search))
-    known = ", ".join(kind.__name__ for kind in describers)
-    raise TypeError(f"search is of type {type(search).__name__}; it must be one of {known}.")
+    kinds = ", ".join(kind.__name__ for kind in describers)
+    raise TypeError(f"search is of type {type(search).__name__}; it must be one of {kinds}.")
 
 
 def _clest(search: Clest, frame: Any) -> Finding:
@@ -145,18 +145,20 @@ def _clest(search: Clest, frame: Any) -> Finding:
     if most == 0:
         limit = f"none of the {references} has a smaller error"
     elif most < 0:
-        limit = "a share below 0 of the reference sets has a smaller error, which none can"
+        limit = "less than 0% of the reference sets have a smaller error, which is impossible"
     if search.rule == "paper":
-        choice = f"A number passes if {limit}. Of those, the one whose error is farthest below"
-        choice += " that of the reference sets is chosen."
+        choice = (
+            f"A number of clusters passes if {limit}. Of those that pass, the one whose error is "
+            "farthest below that of the reference sets is chosen."
+        )
     else:
         choice = (
-            f"A number passes if {limit}, and if its agreement (1 - error / error without "
-            f"clusters) is at least {LEAST_AGREEMENT:g}. Of those that pass, the largest is chosen "
-            "whose agreement is nearly that of the best: less than half of what one cluster too "
-            f"many would cost, and {NEARLY_AS_GOOD:g} at most."
+            f"A number of clusters passes if {limit} and its agreement (1 - error / error without "
+            f"clusters) is at least {MIN_CER_AGREEMENT:g}. Of those that pass, the largest is "
+            "chosen whose agreement is close to the best: lower by no more than half of what one "
+            f"cluster too many would cost, and by no more than {MAX_CER_AGREEMENT_LOSS:g}."
         )
-    reason = "no number of them is predicted well enough"
+    reason = "no number of clusters is predicted well enough"
     for n_below in frame.n_below[frame.chosen]:
         reason = f"predicted better than {search.n_references - n_below:,} of {references}"
     curve = Curve(
@@ -181,9 +183,9 @@ def _clest(search: Clest, frame: Any) -> Finding:
         headline=f"Clest suggests {clusters(K)}.",
         result=clusters(K),
         reason=reason,
-        rule="Part of the cases predicts the clusters of the rest, again and again. The error "
-        f"should be small, and much smaller than in simulated data without clusters. {choice} If "
-        "there is none, there are no clusters.",
+        rule="The cases are split again and again, and the clusters of one part predict those of "
+        "the other. The error should be small, and much smaller than in simulated data without "
+        f"clusters. {choice} If none passes, there are no clusters.",
         suggests={"n_clusters": K},
         table=_table(
             frame, ["n_clusters", "observed_cer", "reference_cer", "agreement", "n_below", "passed"]
@@ -196,7 +198,9 @@ def _gap(search: GapL1, frame: Any) -> Finding:
     bound = search.l1_bound_1se_ if search.rule == "1se" else search.l1_bound_
     n_features = int(search.best_estimator_.get_support().sum())
     result = f"an L1 bound of {number(bound)}, which gives weight to {count(n_features, 'feature')}"
-    choice = "least bound within one standard error of" if search.rule == "1se" else "bound with"
+    choice = "bound with the largest gap"
+    if search.rule == "1se":
+        choice = "smallest bound whose gap is within one standard error of the largest gap"
     largest, place = frame.gap.idxmax(), _place_of(frame)
     curve = Curve(
         by="l1_bound",
@@ -217,7 +221,7 @@ def _gap(search: GapL1, frame: Any) -> Finding:
         result=result,
         reason="the largest gap" if place == (0, largest) else "within one standard error",
         rule="The gap is how much better the clusters are separated than in the same data with "
-        f"each column shuffled. The {choice} the largest gap is chosen.",
+        f"each column shuffled. The {choice} is chosen.",
         suggests={"l1_bound": float(bound)},
         table=_table(frame, ["l1_bound", "n_features", "gap", "standard_error", "objective"]),
         curve=curve,
@@ -269,7 +273,7 @@ def _stability(search: Stability, frame: Any) -> Finding:
 
 
 def p_value(p: float) -> str:
-    """Write a p-value after its name: p = 0.250; smaller ones than 0.001 are not told apart."""
+    """Write a p-value after its name: p = 0.250; values below 0.001 are not distinguished."""
     return "–" if np.isnan(p) else "< 0.001" if p < 0.001 else f"= {p:.3f}"
 
 
@@ -287,13 +291,14 @@ def _grid(search: GridSearch, frame: Any) -> Finding:
         reason=f"the largest consensus, {consensus:.2f}",
         rule="A true partition is found with many settings, an accidental one with few. Consensus "
         "is the mean agreement (adjusted Rand index) with the partitions of all other settings "
-        "with as many clusters, over the cases that neither of two settings trims; 1 is the same "
-        "partition. The setting with the largest consensus is chosen.",
+        "with the same number of clusters, over the cases that neither of two settings trims; 1 "
+        "is the same partition. The setting with the largest consensus is chosen.",
         next_step=""
         if frame.n_clusters.nunique() == 1
-        else "The number of clusters is not chosen by this, for a wrong one may be found with "
-        f"every setting too. The model has {count(best['n_clusters'], 'cluster')}: the least "
-        "number that was tried, unless another was asked for. Half-samples can choose it.",
+        else "Consensus does not choose the number of clusters, because every setting may find a "
+        f"wrong number too. The model has {count(best['n_clusters'], 'cluster')}: the number that "
+        "the estimator has or, if that was not tried, the smallest one. Half-samples can choose "
+        "the number.",
         suggests={name: best[name] for name in ("trim", "l1_bound") if name in best},
         changes=[f"{'; '.join([step.headline, *step.unmatched()])}." for step in search.changes_],
         table=_table(frame, columns.split()),
@@ -330,7 +335,7 @@ def _place_of(frame: Any) -> tuple[int, int] | None:
 
 
 def _sample(search: Any) -> str:
-    """Say which cases were searched on, and that they do not all count the same."""
+    """Say which cases were searched on, and whether they have weights."""
     n, n_used = search.n_samples_, search.n_samples_used_
     weights = getattr(search.best_estimator_, "sample_weight_", None)
     if weights is None:
@@ -344,8 +349,8 @@ def _sample(search: Any) -> str:
 
 
 def _table(frame: Any, names: Iterable[str]) -> TextTable:
-    """Write the columns that the table of a search has."""
+    """Return the columns of the table of a search that it has, as text."""
     shown = [name for name in names if name in frame]
-    cells = [map(WRITTEN.get(name, number), frame[name].tolist()) for name in shown]
+    cells = [map(FORMATS.get(name, number), frame[name].tolist()) for name in shown]
     rows = [list(row) for row in zip(*cells, strict=True)]
     return TextTable([LABELS[name] for name in shown], rows, frame["chosen"].tolist())

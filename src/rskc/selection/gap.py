@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse, vstack
@@ -19,17 +19,22 @@ from rskc.model.fitting import fit
 from rskc.selection.checkpoint import Result
 from rskc.selection.references import permuted
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import Search, check_bounds, check_sparse, configured, spaced_bounds
+from rskc.selection.search import (
+    Search,
+    check_bounds,
+    check_sparse,
+    configured,
+    fit_quietly,
+    spaced_bounds,
+)
 from rskc.selection.subsample import Sample
 from rskc.solver import Solution, Warm, solve_near, solve_path
-from rskc.solver.feature_groups import count_active
+from rskc.solver.feature_groups import FeatureGroups, count_active
 
-# Of the bounds to be tried, this share is spaced evenly; the others close in on the choice.
+# This share of the bounds is spaced evenly; the others close in on the choice.
 SPACED_SHARE = 0.6
-# No bound is tried between two that differ by less: features come in by twos and threes.
-CLOSE = 1.1
-# Permuted data sets of this size or less are kept for further bounds.
-KEPT_BYTES = 2**21
+# No bound is tried between two of a smaller ratio: they differ by two or three features.
+MIN_BOUND_RATIO = 1.1
 # The log of 0 is taken to be that of this.
 TINY = np.finfo(float).tiny
 
@@ -38,11 +43,11 @@ TINY = np.finfo(float).tiny
 class GapL1(Search):
     """L1 bound by the permutation gap, with trimming on.
 
-    The objective grows with the bound, whether the features tell clusters apart or not. So it is
-    compared with that of data in which each column was permuted on its own: these have the same
-    columns, the same missing cells, and no clusters. The gap is the difference of the logs. Cases
-    are trimmed in both. Only cases that are neither trimmed nor outliers are permuted: otherwise
-    the cells of outlying cases would spread over most of the permuted ones.
+    The objective grows with the bound, whether or not the features separate clusters. So it is
+    compared with the objective on data in which each column is permuted on its own: these have the
+    same columns, the same missing cells, and no clusters. The gap is the difference of the logs.
+    Cases are trimmed in both. Only cases that are neither trimmed nor outliers are permuted:
+    otherwise the cells of outlying cases would spread over most of the permuted ones.
 
     Parameters
     ----------
@@ -111,17 +116,18 @@ class GapL1(Search):
     rule: str = "1se"
 
     def _check(self, n: int, p: int) -> None:
-        check_integer("n_clusters", check_sparse(self.estimator).n_clusters, 2)
+        check_sparse(self.estimator)
+        check_integer("n_clusters", self.estimator.n_clusters, 2)
         check_bounds(self.l1_bounds, p)
         check_integer("n_permutations", self.n_permutations, 2)
         check_choice("rule", self.rule, ("1se", "largest"))
 
     def _search(self, sample: Sample, runner: Runner) -> None:
-        model = configured(check_sparse(self._for_comparisons()), runner.seed % 2**32)
-        once = clone(model)
-        fit(once, sample.X, sample_weight=sample.weights)
-        usual = sample.take(~(once.trimmed_ | once.outliers_))
-        sets = _Sets(sample, usual, runner.seed, self._groups)
+        settings = {"l1_bound": "half", "n_features": None}
+        model = configured(self._for_comparisons(), runner.seed % 2**32, **settings)
+        once = fit_quietly(clone(model), sample)
+        clean = sample.take(~(once.trimmed_ | once.outliers_))
+        sets = _Sets(sample, clean, runner.seed, self._groups)
         n_units = self._n_units(sample.shape[1])
         path = _GapPath(sets, model, runner, self.n_permutations)
         if not is_integer(self.l1_bounds):
@@ -218,39 +224,37 @@ def _widest_in_question(bounds: np.ndarray, table: Any) -> int | None:
     """Find the interval below the choice or, if narrow, the wider one next to the largest gap."""
     ratios = bounds[1:] / bounds[:-1]
     choice, largest = within_one_error(table), int(table.gap.argmax())
-    if choice > 0 and ratios[choice - 1] > CLOSE:
+    if choice > 0 and ratios[choice - 1] > MIN_BOUND_RATIO:
         return choice - 1
-    nearby = [i for i in (largest - 1, largest) if 0 <= i < len(ratios) and ratios[i] > CLOSE]
+    nearby = [
+        i for i in (largest - 1, largest) if 0 <= i < len(ratios) and ratios[i] > MIN_BOUND_RATIO
+    ]
     return max(nearby, key=lambda i: ratios[i], default=None)
 
 
-class _Sets:
-    """The data (number 0) and permutations of clean cases, drawn where needed; small ones are kept.
+class _Sets(NamedTuple):
+    """The data (number 0), and permutations of their clean cases.
 
     A permutation spreads the cells of outlying cases over all others: 8% of rows with 5 outlying
     cells each contaminate 34% of the permuted ones. The weights are those of the data.
     """
 
-    def __init__(self, data: Sample, clean: Sample, seed: int, groups: Any):
-        self.data, self.clean, self.seed, self.groups = data, clean, seed, groups
-        self.kept: dict[int, Sample] = {0: data}
+    data: Sample
+    clean: Sample
+    seed: int
+    groups: FeatureGroups | None
 
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"kept": {0: self.data}}
-
-    def __getitem__(self, number: int) -> Sample:
-        if number in self.kept:
-            return self.kept[number]
+    def draw(self, number: int) -> Sample:
+        """Return one of the sets, always the same for its number."""
+        if number == 0:
+            return self.data
         rng, clean = rng_of(self.seed, number), self.clean
         drawn = permuted(clean.X, rng, self.groups, clean.weights)
         while (lacking := self.data.shape[0] - drawn.shape[0]) > 0:
             # As many cases as the data have: fewer fit more closely, and seem to have clusters.
             more = permuted(clean.X, rng, self.groups, clean.weights)[:lacking]
             drawn = vstack([drawn, more], "csr") if issparse(more) else np.vstack([drawn, more])
-        permutation = replace(self.data, X=drawn)
-        if (3 * drawn.data.nbytes if issparse(drawn) else drawn.nbytes) <= KEPT_BYTES:
-            self.kept[number] = permutation
-        return permutation
+        return replace(self.data, X=drawn)
 
 
 def _solve_set(
@@ -260,7 +264,7 @@ def _solve_set(
     number = key[-1]
     model = configured(model, seed_of(sets.seed, *key))
     neighbors = [_warm(results[number]) for results in near]
-    solutions = solve_bounds(model, sets[number], bounds, neighbors)
+    solutions = solve_bounds(model, sets.draw(number), bounds, neighbors)
     return {
         "log_objective": np.log([max(solution.mean, TINY) for solution in solutions]),
         "n_features": np.array(

@@ -1,12 +1,12 @@
 """Fits at many settings: a grid of K, bound and trimming, for the grid search and the explorer.
 
-A path is a list of settings that differ in their bound or number of features, from the least
-upwards: each fit makes its own restarts, and one more branch begins at the solution before.
+A path is a list of settings that differ in their bound or number of features, from the smallest
+upwards. Each fit makes its own restarts, and one more branch starts at the solution before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, combinations, pairwise, product
@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.comparison import Judgment, compare
+from rskc.comparison import Partition, compare
 from rskc.exceptions import ParameterError
 from rskc.inputs.case_weights import mean_by_weight
 from rskc.inputs.labels import adjusted_rand_index
-from rskc.inputs.validation import check_real, is_integer, is_real
+from rskc.inputs.validation import check_real, is_integer
 from rskc.metrics import revised_silhouette
 from rskc.model.fitted import by_column, feature_names
 from rskc.model.fitting import fit
@@ -27,7 +27,14 @@ from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import with_few_starts
 from rskc.selection.halves import HalfSamples, split_in_parts
 from rskc.selection.runner import Key, Runner, seed_of
-from rskc.selection.search import Search, check_bounds, check_clusters, check_sparse, configured
+from rskc.selection.search import (
+    Search,
+    check_bounds,
+    check_clusters,
+    check_sparse,
+    check_values,
+    configured,
+)
 from rskc.selection.subsample import Sample
 from rskc.solver import Warm
 from rskc.solver.feature_groups import count_active
@@ -38,12 +45,12 @@ class GridSearch(Search):
     """Fits with all combinations of K, L1 bound and trimming share, in one table.
 
     The paper's advice is to consider several combinations and to compare them. The objective cannot
-    compare them, since it grows with all three. What can be compared is whether the partition
-    depends on the setting: a true one is found with many, an accidental one with few.
+    compare them, since it grows with all three. But a true partition is found with many settings,
+    and an accidental one with few.
 
-    With one number of clusters and many bounds it is the path of the feature weights, and with one
-    bound and many shares it has the trimming curves: :class:`rskc.displays.SearchDisplay` draws
-    the consensus, and the table has what else changes.
+    One number of clusters and many bounds give the path of the feature weights, one bound and many
+    shares the trimming curves: :class:`rskc.displays.SearchDisplay` draws the consensus, and the
+    table has all other figures.
 
     Parameters
     ----------
@@ -71,10 +78,10 @@ class GridSearch(Search):
     weights_ : ndarray of shape (settings, n_features)
         Weights of the features with each setting, in the order of the table.
     best_params_ : dict
-        The setting on which most others agree: of the estimator's number of clusters (or the
-        least, if that was not tried), the largest consensus, with the fewest features and the
-        least trimming where several have it. Consensus does not choose the number of clusters, for
-        a wrong one may be found with every setting too.
+        The setting on which most others agree: with the estimator's number of clusters (or the
+        smallest, if that was not tried), that of the largest consensus; of several, that with the
+        fewest features and the least trimming. Consensus does not choose the number of clusters,
+        because every setting may find a wrong number too.
     changes_ : list of SolutionComparison
         From each number of clusters to the next: what changes between their settings with the
         largest consensus, over the cases that were searched on, by their numbers.
@@ -119,8 +126,8 @@ class GridSearch(Search):
         import pandas as pd
 
         paths = self._paths(sample.shape[0], self._n_units(sample.shape[1]))
-        found = fit_paths("Settings", paths, sample, self._for_comparisons(), runner, describe_fit)
-        settings, fits = list(chain(*paths)), list(chain(*found))
+        fits = fit_paths(paths, sample, self._for_comparisons(), runner, describe_fit)
+        settings = list(chain(*paths))
         table = pd.DataFrame(
             {
                 "n_clusters": [setting["n_clusters"] for setting in settings],
@@ -130,16 +137,16 @@ class GridSearch(Search):
         )
         numbers = table.n_clusters.unique().tolist()
         table["consensus"] = _consensus(fits, table.n_clusters.to_numpy(), sample.weights)
-        agreed = [_agreed(table, K) for K in numbers]
+        rows = [_most_agreed_row(table, K) for K in numbers]
         self.weights_ = by_column(self, np.array([fit["weights"] for fit in fits]))
-        judged = [
-            Judgment(fits[i]["labels"], fits[i]["outliers"], self.weights_[i], K)
-            for i, K in zip(agreed, numbers, strict=True)
+        partitions = [
+            Partition(fits[i]["labels"], fits[i]["outliers"], self.weights_[i], K)
+            for i, K in zip(rows, numbers, strict=True)
         ]
-        named = self._drawn.numbers, feature_names(self), sample.weights
-        self.changes_ = [compare(fewer, more, *named) for fewer, more in pairwise(judged)]
-        wanted = self.estimator.n_clusters
-        best = agreed[numbers.index(wanted) if wanted in numbers else 0]
+        names = self._drawn.numbers, feature_names(self), sample.weights
+        self.changes_ = [compare(fewer, more, *names) for fewer, more in pairwise(partitions)]
+        K = self.estimator.n_clusters
+        best = rows[numbers.index(K) if K in numbers else 0]
         self.table_ = table.assign(chosen=np.arange(len(table)) == best)
         self.best_params_ = settings[best]
 
@@ -149,13 +156,8 @@ class GridSearch(Search):
 
 def check_trims(trims: Any) -> list[float]:
     """Return the trimming shares, upwards."""
-    values = [trims] if is_real(trims) else trims
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ParameterError("trims", trims, "must be a share of cases, or several.")
-    shares = sorted({check_real("trims", trim, 0, 0.5) for trim in values})
-    if not shares:
-        raise ValueError("trims is empty; give the shares of cases to trim.")
-    return shares
+    what = "a share of cases, or a list of shares"
+    return check_values("trims", trims, what, check_real, 0, 0.5)
 
 
 def _consensus(fits: list[Result], numbers: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
@@ -170,34 +172,34 @@ def _consensus(fits: list[Result], numbers: np.ndarray, weights: np.ndarray | No
     return sums / np.maximum(n_others, 1)
 
 
-def _agreed(table: Any, K: int) -> int:
-    """Row of the setting on which most settings with K clusters agree."""
-    alike = table[table.n_clusters == K]
-    alike = alike[alike.consensus >= alike.consensus.max() - 1e-9]
-    return int(alike.sort_values(["n_features", "trim"], kind="stable").index[0])
+def _most_agreed_row(table: Any, K: int) -> int:
+    """Return the row of the setting with K clusters on which most others agree."""
+    rows = table[table.n_clusters == K]
+    rows = rows[rows.consensus >= rows.consensus.max() - 1e-9]
+    return int(rows.sort_values(["n_features", "trim"], kind="stable").index[0])
 
 
 # ---- Fits along paths
 
 Path = Sequence[dict[str, Any]]  # settings of an estimator
-Described = Callable[[Any, Sample], Result]
+Describe = Callable[[Any, Sample], Result]
 
 
 def fit_paths(
-    name: str,
     paths: Sequence[Path],
     sample: Sample,
     estimator: Any,
     runner: Runner,
-    described: Described,
+    describe: Describe,
     more: int = 0,
-) -> list[list[Result]]:
-    """Fit with all settings, and return for each path what ``described`` says of its models."""
-    work = partial(_fit_path, sample, paths, estimator, runner.seed, described)
-    results = runner.run(name, work, [(i,) for i in range(len(paths))], more)
+) -> list[Result]:
+    """Fit with all settings of all paths, and return what ``describe`` says of each model."""
+    work = partial(_fit_path, sample, paths, estimator, runner.seed, describe)
+    results = runner.run("Settings", work, [(i,) for i in range(len(paths))], more)
     return [
-        [{name: values[j] for name, values in result.items()} for j in range(len(path))]
+        {name: values[j] for name, values in result.items()}
         for result, path in zip(results, paths, strict=True)
+        for j in range(len(path))
     ]
 
 
@@ -206,7 +208,7 @@ def _fit_path(
     paths: Sequence[Path],
     estimator: Any,
     seed: int,
-    described: Described,
+    describe: Describe,
     key: Key,
 ) -> Result:
     """Fit along a path; the seed is the same for all, so that fits can be compared.
@@ -216,7 +218,7 @@ def _fit_path(
     given = estimator.random_state
     seed = given if is_integer(given) else seed_of(seed)
     models = models_along(paths[key[0]], sample, estimator, seed)
-    results = [described(model, sample) for model in models]
+    results = [describe(model, sample) for model in models]
     return {name: np.array([result[name] for result in results]) for name in results[0]}
 
 
@@ -238,10 +240,10 @@ def models_along(path: Path, sample: Sample, estimator: Any, seed: int) -> list[
 
 
 def describe_fit(model: Any, sample: Sample) -> Result:
-    """Return what tables and pages say of a fit.
+    """Return the figures of a fit for tables and pages.
 
-    Sums per case are per unit of weight, where cases have weights; one that is trimmed in part does
-    not count.
+    Where cases have weights, sums per case are per unit of weight, without the case that is trimmed
+    in part.
     """
     weights = np.ones(sample.shape[0]) if sample.weights is None else sample.weights
     return {
@@ -279,26 +281,20 @@ def _silhouette(model: Any, sample: Sample) -> float:
 
 def fit_half_paths(
     paths: Sequence[Path], sample: Sample, estimator: Any, n_splits: int, runner: Runner
-) -> list[list[HalfSamples]]:
+) -> list[HalfSamples]:
     """Fit with all settings to the halves of the cases, split in the same way for all."""
     keys = [(i, split) for i in range(len(paths)) for split in range(n_splits)]
     work = partial(_fit_halves, sample, paths, estimator, runner.seed)
     results = runner.run("Halves of the settings", work, keys) if keys else []
-    (n, p), fits = sample.shape, []
+    (n, p), halves = sample.shape, []
     for i, path in enumerate(paths):
         splits = results[i * n_splits : (i + 1) * n_splits]
-        nothing = {
-            "labels": np.zeros((len(path), 0, n), np.int32),
-            "selected": np.zeros((len(path), 0, p), bool),
-        }
-        labels, selected = (
-            np.concatenate([nothing[name], *(split[name] for split in splits)], axis=1)
-            for name in nothing
-        )
-        fits.append(
-            [HalfSamples(*halves, sample.masses) for halves in zip(labels, selected, strict=True)]
-        )
-    return fits
+        for j in range(len(path)):
+            labels = np.array([split["labels"][j] for split in splits], np.int32)
+            selected = np.array([split["selected"][j] for split in splits], bool)
+            shaped = labels.reshape(-1, n), selected.reshape(-1, p)
+            halves.append(HalfSamples(*shaped, sample.masses))
+    return halves
 
 
 def _fit_halves(

@@ -29,7 +29,7 @@ def tearing_down(method: Method) -> Method:
 
 
 class Progress:
-    """Tell of stages, and of each fit that is finished.
+    """Reports the stages of a search and its finished fits.
 
     Parameters
     ----------
@@ -51,13 +51,13 @@ class Progress:
             self._root.call_on_fit_task_begin(estimator=search, X=X)
 
     def begin(self, name: str, n: int, more: int) -> None:
-        """Begin a stage of n fits; the one before is over. At most ``more`` will follow."""
+        """Begin a stage of n fits, and end the one before. At most ``more`` fits will follow."""
         if self._bar is None:
             terminal = sys.stderr is not None and sys.stderr.isatty()
             hidden = not (self._report is True and terminal)
-            # Half a second's work needs no bar.
+            # Searches of less than half a second need no bar.
             self._bar = tqdm(desc=name, total=0, disable=hidden, delay=0.5, dynamic_ncols=True)
-        # Never fewer than were expected before.
+        # The total never falls.
         self._total = self._bar.total = max(self._total, self._done + n + more)
         self._end_stage()
         if self._root is not None:
@@ -65,7 +65,7 @@ class Progress:
             self._stage.call_on_fit_task_begin(estimator=self._search)
 
     def advance(self, n: int) -> None:
-        """Tell that n fits are finished."""
+        """Report that n fits are finished."""
         self._done += n
         self._bar.update(n)
         if callable(self._report):
@@ -76,7 +76,7 @@ class Progress:
             fit.call_on_fit_task_end(estimator=self._search)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Close the bar."""
         if self._bar is not None:
             self._bar.close()
 

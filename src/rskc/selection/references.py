@@ -17,14 +17,14 @@ from rskc.inputs.medians import MAD_FACTOR, column_medians
 from rskc.selection.subsample import evenly_drawn
 from rskc.solver.feature_groups import FeatureGroups
 
-# Cells farther than this many MADs from the median of their column are drawn in to that distance
-# before the box is measured: one outlying cell would stretch it along an axis that nothing else
-# has.
+# Cells farther than this number of MADs from the median of their column are clipped to that
+# distance before the axes are computed: a single outlying cell would be an axis of its own.
 OUTLYING_MADS = 3.5
-# Steps weaken a correlation. Before they are made it is divided by what they leave of it, to this
-# power: with 0 too little is explained where columns correlate, with 1 nearly all that categories
-# show. And it is at most this: columns that agree in nearly all cases would else be one cloud.
-STRENGTHENED, STRONGEST = 0.3, 0.7
+# Turning numbers into categories weakens correlations. Before that, a correlation is divided by the
+# share of it that is left, to this power: with 0 the reference explains too little where columns
+# correlate, with 1 nearly all that categories show. It is limited to the second number: otherwise
+# columns that agree in nearly all cases would be one cloud.
+CORRELATION_POWER, MAX_CORRELATION = 0.3, 0.7
 
 
 Spread = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
@@ -39,7 +39,7 @@ class Reference:
     mean: np.ndarray  # (p,)
     missing: np.ndarray | None  # (n, p) mask
     n_cases: int
-    steps: list[Steps] = field(default_factory=list)
+    categories: list[Categories] = field(default_factory=list)
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a data set."""
@@ -49,8 +49,8 @@ class Reference:
             drawn = drawn @ self.axes + self.mean
         if self.missing is not None:
             drawn[self.missing] = np.nan
-        for steps in self.steps:
-            drawn[:, steps.features] = steps.taken(drawn[:, steps.features])
+        for column in self.categories:
+            drawn[:, column.features] = column.indicators(drawn[:, column.features])
         return drawn
 
 
@@ -77,22 +77,39 @@ def uniform_reference(X: np.ndarray, masses: np.ndarray | None = None) -> Refere
 
 
 def pca_reference(X: np.ndarray, masses: np.ndarray | None = None) -> Reference:
-    """Let cases be drawn evenly in a box along the principal axes, so that correlations stay.
-
-    The axes come from the singular values of the n x p data: nothing is p x p.
-    """
-    filled, missing = _filled(X, masses)
-    mean, scores, _, axes = _principal(filled, masses)
-    box = partial(even_between, scores.min(axis=0), scores.max(axis=0))
-    return Reference(box, axes, mean, missing, len(filled))
+    """Let cases be drawn evenly in a box along the principal axes, so that correlations stay."""
+    return _along_axes(
+        X, masses, lambda scores, _: partial(even_between, scores.min(axis=0), scores.max(axis=0))
+    )
 
 
 def normal_reference(X: np.ndarray, masses: np.ndarray | None = None) -> Reference:
     """Let cases be drawn from a normal cloud with the principal axes of the data."""
+    root = np.sqrt(max(X.shape[0] - 1, 1))
+    return _along_axes(X, masses, lambda _, sizes: partial(normal, sizes / root))
+
+
+def _along_axes(
+    X: np.ndarray, masses: np.ndarray | None, spread: Callable[[np.ndarray, np.ndarray], Spread]
+) -> Reference:
+    """Let cases be drawn along the principal axes.
+
+    ``spread`` is told the scores (n, rank) and the singular values (rank,), of n cases that count
+    the same. The axes come from the n x p data: nothing is p x p.
+    """
     filled, missing = _filled(X, masses)
-    mean, _, sizes, axes = _principal(filled, masses)
-    deviations = sizes / np.sqrt(max(len(filled) - 1, 1))
-    return Reference(partial(normal, deviations), axes, mean, missing, len(filled))
+    mean = filled.mean(axis=0) if masses is None else masses @ filled / masses.sum()
+    centered = filled - mean
+    if not np.isfinite(centered).all():
+        raise ValueError("The squares of X overflow: its cells are too large. Rescale its columns.")
+    if masses is None:
+        left, sizes, axes = np.linalg.svd(centered, full_matrices=False)
+        scores = left * sizes
+    else:
+        roots = np.sqrt(masses / masses.mean())
+        _, sizes, axes = np.linalg.svd(centered * roots[:, None], full_matrices=False)
+        scores = centered @ axes.T
+    return Reference(spread(scores, sizes), axes, mean, missing, len(filled))
 
 
 REFERENCES: dict[str, Callable[[np.ndarray, np.ndarray | None], Reference]] = {
@@ -134,7 +151,7 @@ def _permuted_sparse(X: Any, rng: np.random.Generator, weights: np.ndarray | Non
             values = np.repeat(values, _copies(n, weights, rng)[X.indices[start:stop]])
         columns.append((values, rng.choice(n, len(values), replace=False)))
     values, rows = (np.concatenate(parts) for parts in zip(*columns, strict=True))
-    ends = np.cumsum([0, *(len(own) for own, _ in columns)])
+    ends = np.cumsum([0, *(len(cells) for cells, _ in columns)])
     return type(X)((values, rows, ends), shape=X.shape).tocsr()
 
 
@@ -146,80 +163,56 @@ def _copies(n: int, weights: np.ndarray | None, rng: np.random.Generator) -> np.
 def stepped_reference(
     X: np.ndarray, columns: np.ndarray, spread: Spread, masses: np.ndarray | None = None
 ) -> Reference:
-    """Let cases be drawn from one cloud, seen in steps where the data have categories.
+    """Let cases be drawn from one cloud, whose numbers become categories where the data have some.
 
-    ``columns`` (p,) are the columns of the table; a category has several features. Each of its
-    indicators is drawn as a number. A category is then given to the cases in which its indicator is
-    largest, the rarest category first, so that it is as frequent as in the data. Steps weaken
-    correlations; those of the numbers that are drawn are larger by a part of that.
+    ``columns`` (p,) has the column of the table of each feature; a column of categories has several
+    features, their indicators. Each of these is drawn as a number. A category is then given to the
+    cases in which its indicator is largest, the rarest category first, so that it is as frequent as
+    in the data. That weakens correlations, so those of the numbers are made larger.
     """
     filled, missing = _filled(X, masses)
-    own = np.ones(len(X)) if masses is None else masses
-    mean = own @ filled / own.sum()
-    covariance = np.cov(filled.T, aweights=own, ddof=0).reshape(len(mean), -1)
+    masses = np.ones(len(X)) if masses is None else masses
+    mean = masses @ filled / masses.sum()
+    covariance = np.cov(filled.T, aweights=masses, ddof=0).reshape(len(mean), -1)
     several = np.bincount(columns)[columns] > 1
-    shares = np.clip(own @ (filled > 0) / own.sum(), 1e-6, 1 - 1e-6)
+    shares = np.clip(masses @ (filled > 0) / masses.sum(), 1e-6, 1 - 1e-6)
     kept = norm.pdf(norm.ppf(shares)) / np.sqrt(shares * (1 - shares))
-    kept = np.where(several, kept, 1.0)  # of a correlation, when a number becomes two steps
-    stepped = (columns[:, None] != columns) & (several[:, None] | several)
+    kept = np.where(several, kept, 1.0)  # share of a correlation, where a number becomes 0 or 1
+    weakened = (columns[:, None] != columns) & (several[:, None] | several)
     deviations = np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
-    most = STRONGEST * deviations
-    stronger = np.clip(covariance / np.outer(kept, kept) ** STRENGTHENED, -most, most)
-    sizes, axes = np.linalg.eigh(np.where(stepped, stronger, covariance))
-    axes = np.maximum(sizes, 0) ** 0.5 * axes  # the nearest that is a covariance
+    most = MAX_CORRELATION * deviations
+    stronger = np.clip(covariance / np.outer(kept, kept) ** CORRELATION_POWER, -most, most)
+    sizes, axes = np.linalg.eigh(np.where(weakened, stronger, covariance))
+    axes = np.maximum(sizes, 0) ** 0.5 * axes  # of the nearest matrix that is a covariance
     scale = np.sqrt(np.diag(covariance) / np.maximum((axes**2).sum(axis=1), 1e-300))
-    steps = [Steps.of(X, np.flatnonzero(columns == j), own) for j in set(columns[several])]
-    return Reference(spread, (axes * scale[:, None]).T, mean, missing, len(X), steps)
-
-
-class Steps(NamedTuple):
-    """The categories of a column."""
-
-    features: np.ndarray
-    shares: np.ndarray
-    values: np.ndarray  # of the indicators
-
-    @classmethod
-    def of(cls, X: np.ndarray, features: np.ndarray, masses: np.ndarray) -> Steps:
-        """Measure a column."""
+    categories = []
+    for j in set(columns[several]):
+        features = np.flatnonzero(columns == j)
         sizes = masses @ (np.nan_to_num(X[:, features]) > 0)
         values = np.nanmax(X[:, features], axis=0, initial=0.0)
-        return cls(features, sizes / max(sizes.sum(), 1e-300), values)
+        categories.append(Categories(features, sizes / max(sizes.sum(), 1e-300), values))
+    return Reference(spread, (axes * scale[:, None]).T, mean, missing, len(X), categories)
 
-    def taken(self, cells: np.ndarray) -> np.ndarray:
-        """Return the indicators of the categories for what was drawn for them."""
-        left = np.flatnonzero(~np.isnan(cells[:, 0]))
-        made = np.where(np.isnan(cells), np.nan, 0.0)
+
+class Categories(NamedTuple):
+    """The categories of a column."""
+
+    features: np.ndarray  # numbers of their indicators
+    shares: np.ndarray  # of the cases
+    values: np.ndarray  # of the indicators, where they are not 0
+
+    def indicators(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the indicators for the numbers that were drawn for them."""
+        left = np.flatnonzero(~np.isnan(numbers[:, 0]))
+        indicators = np.where(np.isnan(numbers), np.nan, 0.0)
         sizes = np.round(self.shares * len(left)).astype(int)
         *rare, last = np.argsort(sizes, kind="stable")
-        for each in rare:
-            first = np.argsort(-cells[left, each], kind="stable")[: sizes[each]]
-            made[left[first], each] = self.values[each]
+        for k in rare:
+            first = np.argsort(-numbers[left, k], kind="stable")[: sizes[k]]
+            indicators[left[first], k] = self.values[k]
             left = np.delete(left, first)
-        made[left, last] = self.values[last]
-        return made
-
-
-class Components(NamedTuple):
-    """The principal axes of some data."""
-
-    mean: np.ndarray  # (p,)
-    scores: np.ndarray  # (n, rank)
-    sizes: np.ndarray  # (rank,) singular values: of n cases that count the same
-    axes: np.ndarray  # (rank, p)
-
-
-def _principal(X: np.ndarray, masses: np.ndarray | None) -> Components:
-    mean = X.mean(axis=0) if masses is None else masses @ X / masses.sum()
-    centered = X - mean
-    if not np.isfinite(centered).all():
-        raise ValueError("The squares of X overflow: its cells are too large. Rescale its columns.")
-    if masses is None:
-        left, sizes, axes = np.linalg.svd(centered, full_matrices=False)
-        return Components(mean, left * sizes, sizes, axes)
-    roots = np.sqrt(masses / masses.mean())
-    _, sizes, axes = np.linalg.svd(centered * roots[:, None], full_matrices=False)
-    return Components(mean, centered @ axes.T, sizes, axes)
+        indicators[left, last] = self.values[last]
+        return indicators
 
 
 def _filled(X: np.ndarray, masses: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
@@ -227,9 +220,9 @@ def _filled(X: np.ndarray, masses: np.ndarray | None) -> tuple[np.ndarray, np.nd
     X = to_dense(X)
     missing = np.isnan(X)
     missing = missing if missing.any() else None
-    known = np.where(missing.all(axis=0), 0.0, X) if missing is not None else X
-    median = column_medians(known, masses)
-    mad = MAD_FACTOR * column_medians(np.abs(known - median), masses)
+    cells = np.where(missing.all(axis=0), 0.0, X) if missing is not None else X
+    median = column_medians(cells, masses)
+    mad = MAD_FACTOR * column_medians(np.abs(cells - median), masses)
     reach = np.where(mad > 0, OUTLYING_MADS * mad, np.inf)
-    drawn_in = np.clip(known, median - reach, median + reach)
-    return np.where(np.isnan(drawn_in), median, drawn_in), missing
+    clipped = np.clip(cells, median - reach, median + reach)
+    return np.where(np.isnan(clipped), median, clipped), missing

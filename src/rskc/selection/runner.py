@@ -23,41 +23,41 @@ from rskc.selection.progress import Progress
 from rskc.utils.worker import deaf_to_interrupts, end_with
 
 # Tasks run in processes: a small fit spends half its time in Python, and two threads take longer
-# than one (Clest on 60 x 500: 3.4 s against 2.9 s). Processes take about as many seconds as this to
-# start, so a search begins without them, and a short one never needs them. Where a table has more
-# cells than this, its first task alone may take longer.
-HERE, HERE_CELLS = 0.5, 2**20
+# than one (Clest on 60 x 500: 3.4 s against 2.9 s). Processes take about this number of seconds to
+# start, so a search begins without them, and a short one never needs them. In a table with more
+# cells than the second number, the first task alone may take longer.
+SERIAL_SECONDS, MAX_SERIAL_CELLS = 0.5, 2**20
 
 Key = tuple[int, ...]
 Work = Callable[[Key], Result]
 
 
 class Runner:
-    """Runs tasks, those that a checkpoint does not hold yet.
+    """Runs the tasks that a checkpoint does not have yet.
 
     Parameters
     ----------
     store : Checkpoint
         Where finished tasks are kept, if anywhere.
     n_jobs : int or None
-        How many tasks run at a time, as joblib counts.
+        How many tasks run in parallel, as in joblib.
     progress : Progress
-        What is told of the tasks.
+        Is told of each task.
     n_cells : int
-        How large the table is that each task reads.
+        How many cells the table has that each task reads.
     """
 
     def __init__(self, store: Checkpoint, n_jobs: int | None, progress: Progress, n_cells: int = 0):
         self.seed = int(store.identity["seed"])
         self._store, self._finished = store, store.results()
         self._n_jobs, self._progress = n_jobs, progress
-        self._here = HERE if n_cells <= HERE_CELLS else 0.0
+        self._serial_seconds = SERIAL_SECONDS if n_cells <= MAX_SERIAL_CELLS else 0.0
         self.later = 0  # tasks of another part of the search, for the progress
 
     def run(self, name: str, work: Work, keys: Sequence[Key], more: int = 0) -> list[Result]:
         """Run ``work`` on each of the keys, and return the results in their order.
 
-        ``more`` tasks at most will be run later: for the progress, which counts all.
+        At most ``more`` tasks follow later; the progress counts them too.
         """
         names = [f"{name} {' '.join(map(str, key))}" for key in keys]
         todo = [i for i, task in enumerate(names) if task not in self._finished]
@@ -71,27 +71,23 @@ class Runner:
 
     def _results(self, work: Work, tasks: list[tuple[int, Key]]) -> Iterator[tuple[int, Result]]:
         """Yield results as they come, with the number of their task."""
-        here = self._here if effective_n_jobs(self._n_jobs) > 1 else np.inf
+        seconds = self._serial_seconds if effective_n_jobs(self._n_jobs) > 1 else np.inf
         start = time.monotonic()
-        while tasks and time.monotonic() - start < here:
+        while tasks and time.monotonic() - start < seconds:
             yield _numbered(work, *tasks.pop(0))
-        self._here -= time.monotonic() - start
-        if tasks:
-            how = {"initializer": end_with, "initargs": (os.getpid(),)}
-            parallel = Parallel(self._n_jobs, return_as="generator_unordered", **how)
-            with deaf_to_interrupts():  # where the workers start, which inherit it
-                results = parallel(delayed(_numbered)(work, *task) for task in tasks)
-            yield from _closed_quietly(results)
-
-
-def _closed_quietly(results: Iterator) -> Iterator:
-    """Pass results on; if nobody wants more, joblib need not warn that tasks were cancelled."""
-    try:
-        for result in results:  # noqa: UP028 (yield from would close it first)
-            yield result
-    finally:
-        with _quiet_in_main_thread():
-            results.close()  # type: ignore[attr-defined]
+        self._serial_seconds -= time.monotonic() - start
+        if not tasks:
+            return
+        options = {"initializer": end_with, "initargs": (os.getpid(),)}
+        parallel = Parallel(self._n_jobs, return_as="generator_unordered", **options)
+        with deaf_to_interrupts():  # where the workers start, which inherit it
+            results = parallel(delayed(_numbered)(work, *task) for task in tasks)
+        try:
+            for result in results:  # noqa: UP028 (yield from would close it first)
+                yield result
+        finally:  # if nobody wants more, joblib need not warn that tasks were canceled
+            with _quiet_in_main_thread():
+                results.close()
 
 
 def rng_of(seed: int, *key: int) -> np.random.Generator:
@@ -107,9 +103,9 @@ def seed_of(seed: int, *key: int) -> int:
 def _numbered(work: Work, i: int, key: Key) -> tuple[int, Result]:
     """Run one task, and return its number too.
 
-    Warnings about parts of the data and about random data are kept back; those of the refit are
-    shown. BLAS has one thread, as in a worker, and rounds alike in this process: the clock decides
-    where a task runs.
+    Warnings about parts of the data and about random data are not shown; those of the refit are.
+    BLAS has one thread, as in a worker, so that its sums are rounded in the same way in this
+    process: the clock decides where a task runs.
     """
     with _quiet_in_main_thread(), one_blas_thread:
         return i, work(key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, replace
 from importlib.metadata import version
@@ -32,6 +32,7 @@ from rskc.inputs.validation import (
     check_real,
     check_seed,
     is_integer,
+    is_real,
     is_word,
     validated,
 )
@@ -45,17 +46,18 @@ from rskc.solver import Problem
 from rskc.solver.feature_groups import FeatureGroups, as_plain, check_groups
 from rskc.utils.wording import count
 
-# The most cases of a table that a search works on by default. All of a large table are no better:
-# with ever more cases any number of clusters is predicted, since the best partition into them is
-# ever less in doubt. On 100,000 x 20 with 4 clusters and 3% outlying cases, Clest chose 4 for 1,000
-# to 10,000 cases (23 of 23 searches) and 5 or 6 for all (4 of 4): one cluster too many agreed by at
-# most 0.65 with 5,000 cases, 0.87 with 10,000, and 0.91 or more with all; 0.9 is enough.
+# The most cases of a table that a search works on by default. More cases of a large table are no
+# better: the more there are, the less doubtful is the best partition into any number of clusters,
+# and any number is predicted well. On 100,000 x 20 with 4 clusters and 3% outlying cases, Clest
+# chose 4 for 1,000 to 10,000 cases (23 of 23 searches) and 5 or 6 for all (4 of 4): the agreement
+# for one cluster too many was at most 0.65 with 5,000 cases, 0.87 with 10,000, and 0.91 or more
+# with all; 0.9 is enough.
 MAX_SAMPLES = 5000
-# Clusters that show whether extreme cells are those of clusters far apart; as many as are tried.
+# A fit with this number of clusters shows whether extreme cells are those of clusters far apart.
 QUICK_CLUSTERS = 10
-# The least bound of a path: two features or so.
-LEAST_BOUND = 1.2
-# Parameters that change how a search runs and not what it finds.
+# The smallest of the bounds that are spaced evenly: about two features have weight.
+MIN_SPACED_BOUND = 1.2
+# Parameters that change how a search runs, but not its result.
 RUNTIME_PARAMS = ("n_jobs", "progress", "checkpoint", "random_state")
 RUNTIME_FIT_PARAMS = ("n_threads", "device", "verbose", "random_state")
 # Settings of the fits that tasks compare, where the estimator asks for "auto".
@@ -94,10 +96,10 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         y : ignored
             There for the scikit-learn interface.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each case counts, in fits and in all that compares them; None if all count the
-            same. When cases are split, a case goes into one part as a whole, with its weight. Of a
-            table of more than ``max_samples`` cases, they are drawn in proportion to weight. Cases
-            of weight 0 are not searched on.
+            The weight of each case in the fits and in all comparisons of them; None for equal
+            weights. Where cases are split, a case goes into one part as a whole, with its weight.
+            Of a table of more than ``max_samples`` cases, some are drawn in proportion to their
+            weights. Cases of weight 0 are not searched on.
 
         Returns
         -------
@@ -155,7 +157,7 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         return router.add(estimator=self.estimator, method_mapping=mapping)
 
     def _routed(self, sample_weight: Any) -> Any:
-        """Return the weights that the estimator is to have; refuse them if it takes none."""
+        """Return the weights that are for the estimator; refuse them if it takes none."""
         if sample_weight is None:
             return None
         if get_config()["enable_metadata_routing"]:
@@ -189,7 +191,7 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
 
     def _chosen(self) -> dict[str, Any]:
         """Return the parameters of the model that was chosen."""
-        raise NotImplementedError
+        return with_clusters(self.estimator, self.n_clusters_)
 
     def _refit(self, X: Any, counted: dict[str, Any], searched_all: bool) -> None:
         """Fit the chosen model to all the data, which may be those that were searched on.
@@ -199,10 +201,10 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         self.best_estimator_.fit(X, **counted)
 
     def _without_extremes(self, sample: Sample) -> Sample:
-        """Return the cases, extreme cells bent back to the middle where a fit might bound them.
+        """Return the cases with extreme cells wrapped, where a fit might bound outlying cells.
 
-        Fits of tasks are then as quick as without outlying cells; the chosen model sees the table
-        as it is.
+        Fits of tasks are then as fast as without outlying cells. The chosen model is fitted to the
+        table as it is.
         """
         asked = self.estimator.get_params(deep=False)
         if asked.get("cells") is None or hasattr(self, "encoder_"):
@@ -214,7 +216,7 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         return replace(sample, X=wrapped(to_dense(sample.X), sample.masses))
 
     def _shows_outlying_cells(self, sample: Sample) -> bool:
-        """Whether extreme cells are outlying ones, and not those of clusters that are far apart."""
+        """Whether extreme cells are outlying cells, and not those of clusters far apart."""
         if extreme_columns(to_dense(sample.X), sample.masses) is None:
             return False
         model = self._for_tasks(init="auto", n_init="auto", random_state=0)
@@ -225,29 +227,29 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         return shows_outlying_cells(engine, quick, starts)
 
     def _for_tasks(self, seed: int | None = None, **settings: Any) -> Any:
-        """Return the estimator for tables of tasks, which have lost the names of features.
+        """Return the estimator for the tables of tasks, whose features have no names.
 
-        With a seed, it is seeded as the chosen model will be. It uses one thread, if several tasks
-        run at a time. Of the settings, those that it knows are set.
+        A seed makes it start as the chosen model will. It uses one thread if several tasks run at a
+        time. Settings that it does not have are left out.
         """
         model = clone(self.estimator)
-        known = model.get_params(deep=False)
+        params = model.get_params(deep=False)
         # The sample has no extreme cells left, and its fits are faster in memory.
         asked: dict[str, Any] = {"cells": None, "device": None}
         if self._groups is not None:
             asked |= {"feature_groups": self._groups, "categorical": None, "ordinal": None}
-        if seed is not None and known.get("random_state", 0) is None:
+        if seed is not None and params.get("random_state", 0) is None:
             asked["random_state"] = seed % 2**32
         if effective_n_jobs(self.n_jobs) > 1:
             asked["n_threads"] = 1
         asked |= settings
-        return model.set_params(**{name: asked[name] for name in asked if name in known})
+        return model.set_params(**{name: asked[name] for name in asked if name in params})
 
     def _for_comparisons(self) -> Any:
-        """Return the estimator for tasks that compare fits at settings that are given.
+        """Return the estimator for tasks that compare fits, with no setting left to the data.
 
-        What an automatic fit would find is fixed: tasks compare fits with one another, and the
-        automatic steps take three to four times the time. The chosen model is fitted as asked.
+        An automatic fit would take three to four times as long. The chosen model is fitted as the
+        estimator asks.
         """
         asked = self.estimator.get_params(deep=False)
         automatic = [name for name in TASK_SETTINGS if is_word(asked.get(name), "auto")]
@@ -266,7 +268,7 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         return p if self._groups is None else len(self._groups)
 
     def _identity(self) -> dict[str, str | None]:
-        """Return what results depend on, data aside; without a seed, a checkpoint's is taken."""
+        """Return all that results depend on but the data; a seed of None is the checkpoint's."""
         given = self.random_state
         seed = None if given is None else str(check_seed(given).randint(2**31))
         asked = {k: v for k, v in self.get_params(deep=False).items() if k not in RUNTIME_PARAMS}
@@ -291,7 +293,7 @@ def configured(estimator: Any, seed: int, **params: Any) -> Any:
 
 
 def fit_quietly(model: Any, sample: Sample) -> Any:
-    """Fit a model of a task; warnings of rskc's own would be about a part of the data."""
+    """Fit a model of a task, without the warnings of rskc: they would be about part of the data."""
     if isinstance(model, RobustSparseKMeans):
         fit(model, sample.X, sample_weight=sample.weights)
         return model
@@ -301,9 +303,9 @@ def fit_quietly(model: Any, sample: Sample) -> Any:
 
 
 def check_clusterer(estimator: Any) -> None:
-    """Refuse what has no number of clusters, or cannot predict."""
-    known = estimator.get_params() if hasattr(estimator, "get_params") else {}
-    if "n_clusters" not in known or not hasattr(estimator, "predict"):
+    """Refuse an estimator without a number of clusters, or one that cannot predict."""
+    params = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    if "n_clusters" not in params or not hasattr(estimator, "predict"):
         raise TypeError(
             f"estimator={estimator!r:.80} must be a clusterer with n_clusters and predict, such as "
             "RobustSparseKMeans()."
@@ -311,22 +313,29 @@ def check_clusterer(estimator: Any) -> None:
 
 
 def with_clusters(estimator: Any, n_clusters: int) -> dict[str, Any]:
-    """Return the parameters for K clusters; one alone gives no reason to weight features."""
-    known = estimator.get_params(deep=False) if n_clusters == 1 else {}
-    dense = {name: None for name in ("l1_bound", "n_features") if name in known}
+    """Return the parameters for K clusters; with a single cluster all features weigh the same."""
+    params = estimator.get_params(deep=False) if n_clusters == 1 else {}
+    dense = {name: None for name in ("l1_bound", "n_features") if name in params}
     return {"n_clusters": n_clusters, **dense}
+
+
+def check_values(
+    name: str, values: Any, what: str, check: Callable[..., Any], *limits: Any
+) -> list:
+    """Return one or several values of a parameter, each checked to lie within limits, upwards."""
+    several = [values] if is_real(values) else values
+    if isinstance(several, str | Iterator) or not isinstance(several, Iterable):
+        raise ParameterError(name, values, f"must be {what}.")
+    checked = sorted({check(name, value, *limits) for value in several})
+    if not checked:
+        raise ParameterError(name, values, f"is empty; give {what}.")
+    return checked
 
 
 def check_clusters(n_clusters: Any, least: int, n_cases: int) -> list[int]:
     """Return the numbers of clusters to try, upwards."""
-    values = [n_clusters] if is_integer(n_clusters) else n_clusters
-    if isinstance(values, str | Iterator) or not isinstance(values, Iterable):
-        raise ParameterError(
-            "n_clusters", n_clusters, "must be a number of clusters, or a list or range of them."
-        )
-    numbers = sorted({check_integer("n_clusters", K, least) for K in values})
-    if not numbers:
-        raise ValueError("n_clusters is empty; give the numbers of clusters to try.")
+    what = "a number of clusters, or a list or range of them"
+    numbers = check_values("n_clusters", n_clusters, what, check_integer, least)
     if numbers[-1] > n_cases:
         raise ParameterError(
             "n_clusters",
@@ -337,42 +346,33 @@ def check_clusters(n_clusters: Any, least: int, n_cases: int) -> list[int]:
     return numbers
 
 
-def check_sparse(estimator: Any) -> RobustSparseKMeans:
-    """Return a copy of an estimator that has a bound."""
+def check_sparse(estimator: Any) -> None:
+    """Refuse an estimator that has no bound."""
     if not isinstance(estimator, RobustSparseKMeans):
         raise TypeError(
             f"estimator={estimator!r:.80} must be a RobustSparseKMeans: others have no L1 bound."
         )
-    return clone(estimator).set_params(l1_bound="half", n_features=None)
 
 
 def check_bounds(l1_bounds: Any, p: int) -> np.ndarray:
-    """Return the bounds of a path, upwards; some of them evenly spaced, if a number is given."""
-    root = float(np.sqrt(p))
+    """Return the bounds of a path, upwards; evenly spaced ones, if their number is given."""
     if p == 1:
         raise ValueError("X has one feature only: there is no L1 bound to choose.")
     if is_integer(l1_bounds):
         return spaced_bounds(check_integer("l1_bounds", l1_bounds, 2), p)
-    try:
-        bounds = np.unique(np.asarray(l1_bounds, dtype=float))
-    except (TypeError, ValueError):
-        words = "must be a number of bounds, or the bounds."
-        raise ParameterError("l1_bounds", l1_bounds, words) from None
-    if bounds.size == 0:
-        raise ValueError("l1_bounds is empty; give a number of bounds, or the bounds.")
-    for bound in bounds:
-        check_real("l1_bounds", bound, 1, root * (1 + 1e-9), f" for {p} features, or their number")
-    return bounds
+    what, below = "how many bounds to try, or a list of bounds", np.sqrt(p) * (1 + 1e-9)
+    limits = 1, below, f" for {p} features, or how many bounds to try"
+    return np.array(check_values("l1_bounds", l1_bounds, what, check_real, *limits))
 
 
 def spaced_bounds(number: int, p: int) -> np.ndarray:
     """Space bounds evenly on a logarithmic scale, up to where they no longer bind."""
     root = np.sqrt(p)
-    return np.geomspace(min(LEAST_BOUND, (1 + root) / 2), root, number)
+    return np.geomspace(min(MIN_SPACED_BOUND, (1 + root) / 2), root, number)
 
 
 def _hash_of(sample: Sample) -> str:
-    """Return what tells the data of a search from others."""
+    """Return a text that identifies the data of a search."""
     X = sample.X
     cells = (X.data, X.indices, X.indptr) if issparse(X) else X
     text = f"{X.shape} {X.dtype} {joblib.hash(cells)}"

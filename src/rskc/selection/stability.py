@@ -18,7 +18,7 @@ from rskc.selection.cloud import compare_with_cloud
 from rskc.selection.gaps import is_a_sequence
 from rskc.selection.halves import MIN_LARGER_STABILITY, Fits, best_match, fit_all, fit_parts
 from rskc.selection.runner import Key, Runner, Work
-from rskc.selection.search import Search, check_clusters, with_clusters
+from rskc.selection.search import Search, check_clusters
 from rskc.selection.subsample import Sample
 
 # "auto" tries up to this number of clusters first. It goes on, to twice as many, while one of the
@@ -408,9 +408,6 @@ class Stability(Search):
         used = np.flatnonzero(weights > 0)
         cells = to_dense(sample.X[clean][:, used]) * np.sqrt(weights[used])
         return cells, fit.full["labels"][clean]
-
-    def _chosen(self) -> dict[str, Any]:
-        return with_clusters(self.estimator, self.n_clusters_)
 
     def _refit(self, X: Any, counted: dict[str, Any], searched_all: bool) -> None:
         """Fit the chosen model, and number what is known of its clusters and cases as it does."""

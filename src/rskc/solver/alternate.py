@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc.engines import ArrayOps, Engine, Partitions, Remaining, Summed, Sums
+from rskc.engines import ArrayOps, Engine, Partitions, Summed, Sums
 from rskc.engines.sums import above_0
 from rskc.solver.partition import repartition
 from rskc.solver.problem import Problem
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 # Factors for missing cells may raise the objective by this factor when states are compared.
 MOST_FACTOR = 1.1
 # Objectives that differ by less than this share are the same, and the first is taken.
-SAME = 1e-10
+TIE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class State:
         """Whether this state is better: guarded ones first, and by more than rounding."""
         if self.guarded != other.guarded:
             return self.guarded
-        return self.rest > other.rest + SAME * abs(other.rest)
+        return self.rest > other.rest + TIE * abs(other.rest)
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,6 @@ class Outcome:
     rival: State  # the largest objective, guarded or not
     path: tuple[float, ...]  # objective of each iteration of the state's branch
     converged: bool
-
-
-def examine(
-    engine: Engine, problem: Problem, partitions: Partitions, known: Summed | None = None
-) -> Remaining:
-    """Find O_E, and sum over the cases in neither trimmed set: steps (b)-(d)."""
-    sums = engine.sums_near(known, partitions.groups, problem.n_clusters)
-    return engine.take_out_farthest(partitions.groups, partitions.labels, sums, problem.n_trim)
 
 
 def reweigh(
@@ -97,7 +89,10 @@ def reweigh(
 
     Return the sums over what is kept too. ``known`` are such sums of partitions that are near.
     """
-    far, kept, sums = examine(engine, problem, partitions, known)
+    sums = engine.sums_near(known, partitions.groups, problem.n_clusters)
+    far, kept, sums = engine.take_out_farthest(
+        partitions.groups, partitions.labels, sums, problem.n_trim
+    )
     between = engine.between(sums, kept, made_with)
     weights = weigh(problem, between)
     sizes = engine.arrays.sizes(partitions.labels, problem.n_clusters)

@@ -11,10 +11,17 @@ import numpy as np
 from sklearn.utils.random import sample_without_replacement
 
 from rskc.engines import Engine, Partitions, Table
-from rskc.solver.partition import lloyd, moves_pay, repartition
+from rskc.solver.partition import (
+    GOLDEN,
+    INITS,
+    MANY_CLUSTERS,
+    lloyd,
+    moves_pay,
+    repartition,
+    trials_for,
+)
 from rskc.solver.problem import Problem
 from rskc.solver.split_merge import FEWEST_OF_DOUBLED, split_and_merge
-from rskc.solver.starts import GOLDEN, INITS, MANY_CLUSTERS, trials_for
 from rskc.solver.weights import is_sparse
 
 log = logging.getLogger(__name__)

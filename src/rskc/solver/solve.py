@@ -11,10 +11,9 @@ import numpy as np
 from rskc.engines import ArrayOps, Engine, Partitions
 from rskc.solver.alternate import Outcome, best_outcome, explore
 from rskc.solver.finish import plain_solution, sparse_solution
-from rskc.solver.partition import lloyd
+from rskc.solver.partition import MANY_CLUSTERS, lloyd
 from rskc.solver.problem import Problem, Rival, Solution, Warm
 from rskc.solver.search import Found, Sampled, Starts, search
-from rskc.solver.starts import MANY_CLUSTERS
 from rskc.solver.weights import is_sparse
 
 log = logging.getLogger(__name__)
@@ -65,19 +64,19 @@ def _solve_in_memory(
 ) -> Solution:
     """Solve for data that are few enough to be gathered, and hand the solution back."""
     to_numpy = engine.arrays.to_numpy
-    known = [
+    gathered = [
         Warm(to_numpy(one.labels), to_numpy(one.trimmed_weighted), one.weights) for one in warm
     ]
-    found = solve(engine.part(np.arange(engine.n_cases)), problem, starts, known)
-    return hand_back(engine, found)
+    solution = solve(engine.part(np.arange(engine.n_cases)), problem, starts, gathered)
+    return hand_back(engine, solution)
 
 
-def hand_back(engine: Engine, found: Solution) -> Solution:
+def hand_back(engine: Engine, solution: Solution) -> Solution:
     """Return a solution for all cases, found in memory, with arrays of the kind of the engine."""
     names = ["labels", "trimmed_weighted", "trimmed_unweighted", "costs"]
-    names += [] if found.unweighted_costs is None else ["unweighted_costs"]
+    names += [] if solution.unweighted_costs is None else ["unweighted_costs"]
     from_numpy = engine.arrays.from_numpy
-    return replace(found, **{name: from_numpy(getattr(found, name)) for name in names})
+    return replace(solution, **{name: from_numpy(getattr(solution, name)) for name in names})
 
 
 def _solve_by_sample(
@@ -99,31 +98,37 @@ def _solve_by_sample(
         return plain_solution(
             engine, problem, _carried(engine, problem, centers, engine.equal_weights())
         )
-    found = solve(part, few, starts.on_all())
+    of_sample = solve(part, few, starts.on_all())
     log.info("search on %d of %d cases done", part.n_cases, engine.n_cases)
     del part
-    return carry(engine, problem, sample, found, warm)
+    return carry(engine, problem, sample, of_sample, warm)
 
 
 def carry(
-    engine: Engine, problem: Problem, sample: Sampled, found: Solution, warm: Sequence[Warm] = ()
+    engine: Engine,
+    problem: Problem,
+    sample: Sampled,
+    of_sample: Solution,
+    warm: Sequence[Warm] = (),
 ) -> Solution:
     """Run the solution of a sample to convergence on all cases."""
     if not is_sparse(problem):
-        carried = _carried(engine, problem, found.centers[None], engine.equal_weights())
+        carried = _carried(engine, problem, of_sample.centers[None], engine.equal_weights())
         return plain_solution(engine, problem, carried)
-    share = found.sizes.sum() / engine.mass
-    made_with = np.vstack([found.made_with, *(solution.weights for solution in warm)])
+    share = of_sample.sizes.sum() / engine.mass
+    made_with = np.vstack([of_sample.made_with, *(solution.weights for solution in warm)])
     # Its table is as large as the data: given up before the branches make theirs.
-    branches = _carried(engine, problem, found.centers[None], found.made_with[None]).partitions
+    branches = _carried(
+        engine, problem, of_sample.centers[None], of_sample.made_with[None]
+    ).partitions
     branches = branches.join(*(_as_partition(solution, engine.arrays) for solution in warm))
     outcome = explore(engine, replace(problem, patience=PATIENCE_ON_ALL), branches, made_with)
     solution = sparse_solution(engine, problem, outcome)
-    if found.rival is None or solution.rival is not None:
+    if of_sample.rival is None or solution.rival is not None:
         return solution
-    cases = sample.numbers[found.rival.cases]
-    size = round(found.rival.size / share)
-    return replace(solution, rival=Rival(found.rival.mean, size, cases))
+    cases = sample.numbers[of_sample.rival.cases]
+    size = round(of_sample.rival.size / share)
+    return replace(solution, rival=Rival(of_sample.rival.mean, size, cases))
 
 
 def _carried(engine: Engine, problem: Problem, centers: np.ndarray, weights: np.ndarray) -> Found:

@@ -7,6 +7,6 @@ numbers, counts and thresholds come back. Labels, groups, costs and masks stay w
 ``order`` finds thresholds and medians. ``data``, ``ops`` and ``engine`` are what the solver sees.
 """
 
-from rskc.engines.blocks.engine import BlocksEngine, blocks_engine
+from rskc.engines.blocks.engine import BlocksEngine
 
-__all__ = ["BlocksEngine", "blocks_engine"]
+__all__ = ["BlocksEngine"]

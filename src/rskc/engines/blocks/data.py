@@ -45,8 +45,12 @@ class BlockData:
         node = every.make(partial(tasks.clean, dtype=self.dtype), every.source)
         size = sum(self.chunks) * self.n_features * self.dtype.itemsize
         node.keep = self._fits(size) or self._are_views
-        inspected = every.make(tasks.inspect, node, every.hold(self._spaced()), keep=True)
-        along = every.hold(self._in_blocks(wanted))
+        # The rows that a frame is made of come along; none if lengths are not known.
+        n = sum(self.chunks)
+        spaced = np.arange(0, n, sample_steps(n, self.n_features)[0]) if n > 0 else None
+        come_along = every.hold(in_blocks(spaced, self.chunks))
+        inspected = every.make(tasks.inspect, node, come_along, keep=True)
+        along = every.hold(in_blocks(wanted, self.chunks))
         found, rows = zip(*every.gather(tasks.facts_and_rows, inspected, node, along), strict=True)
         self._learn(found, missing, drop_unobserved)
         self.brought = None if wanted is None or self._differs else (wanted, np.concatenate(rows))
@@ -55,31 +59,16 @@ class BlockData:
         self.keep_rows = self._fits(size) or self._are_views
         self.room = self.budget - (size if self.keep_rows else 0)
         self.unobserved = self.blocks.make(attrgetter("unobserved"), self._of_used(inspected))
-        self.node = self._rows_node(self._of_used(node))
+        self.node = self._of_used(node)
+        self.node.keep = self.keep_rows
+        if self.n_unobserved:
+            made = tasks.seen_rows, self.node, self.unobserved
+            self.node = self.blocks.make(*made, keep=self.keep_rows)
         self.frame = frame or self._frame()
 
     def _fits(self, size: float) -> bool:
         """Whether data of this size are kept; not while the size is unknown (NaN)."""
         return size <= self.budget / 2
-
-    def _spaced(self) -> list[np.ndarray]:
-        """Return the numbers, in each block, of the rows that a frame is made of.
-
-        They are brought along by the pass that looks at the blocks; none if their lengths are not
-        known.
-        """
-        n = sum(self.chunks)
-        if not n > 0:  # not known, perhaps
-            return self._in_blocks(None)
-        return self._in_blocks(np.arange(0, n, sample_steps(n, self.n_features)[0]))
-
-    def _in_blocks(self, numbers: np.ndarray | None) -> list[np.ndarray]:
-        """Return the numbers of cases within each block; none if none are given."""
-        if numbers is None:
-            return [np.empty(0, np.int64)] * len(self.chunks)
-        ends = np.cumsum(self.chunks)
-        parts = np.split(numbers, np.searchsorted(numbers, ends[:-1]))
-        return [part - end + size for part, end, size in zip(parts, ends, self.chunks, strict=True)]
 
     @property
     def _differs(self) -> bool:
@@ -122,13 +111,6 @@ class BlockData:
             some.hold(node.of_blocks(list(self.used)))
         return some
 
-    def _rows_node(self, node: Node) -> Node:
-        """Return the cases of each block, without unobserved ones if these are dropped."""
-        node.keep = self.keep_rows
-        if self.n_unobserved == 0:
-            return node
-        return self.blocks.make(tasks.seen_rows, node, self.unobserved, keep=self.keep_rows)
-
     # ---- Columns
 
     def columns(self, columns: np.ndarray) -> Node | None:
@@ -165,11 +147,10 @@ class BlockData:
         node = self.node if node is None else node
         if index is None:
             return np.concatenate(self.blocks.gather(same, node))
-        parts = np.split(index, np.searchsorted(index, np.cumsum(self.lengths)[:-1]))
-        firsts = np.cumsum(self.lengths) - self.lengths
-        wanted = self.blocks.hold([part - first for part, first in zip(parts, firsts, strict=True)])
-        some = [i for i, part in enumerate(parts) if len(part)]
-        return np.concatenate(self.blocks.gather(getitem, node, wanted, only=some))
+        wanted = in_blocks(index, self.lengths)
+        some = [i for i, part in enumerate(wanted) if len(part)]
+        wanted_node = self.blocks.hold(wanted)
+        return np.concatenate(self.blocks.gather(getitem, node, wanted_node, only=some))
 
     def _frame(self) -> Frame:
         """Return the frame that an engine in memory has: it looks at some rows only."""
@@ -179,7 +160,9 @@ class BlockData:
             rows = self.rows(np.arange(0, self.n_cases, few))
         if self.missing:
             return observed_frame(self._with_observed(rows))
-        if not hardly_varies(rows) or many == few:
+        ordered, last = np.sort(rows, axis=0), len(rows) - 1
+        varies = (ordered[last - last // 4] != ordered[last // 4]).all()  # the middle half
+        if varies or many == few:
             return Frame.from_rows(rows, rows)
         return Frame.from_rows(rows, self.rows(np.arange(0, self.n_cases, many)))
 
@@ -206,16 +189,14 @@ class BlockData:
         """Return the numbers of cases in the data, unobserved ones counted."""
         if self.n_unobserved == 0 or len(cases) == 0:
             return cases
-        firsts = np.cumsum(self.lengths) - self.lengths
-        block = np.searchsorted(firsts, cases, side="right") - 1
         starts = (np.cumsum(self.all_lengths) - self.all_lengths)[self.used]
-        numbers = np.empty_like(cases)
-        for i in np.unique(block):
-            own = block == i
-            function = partial(tasks.number_of_seen, length=int(self.all_lengths[self.used[i]]))
-            wanted = self.blocks.hold([cases[own] - firsts[i]] * len(self.blocks))
-            (found,) = self.blocks.gather(function, self.unobserved, wanted, only=[i])
-            numbers[own] = starts[i] + found
+        order, numbers = np.argsort(cases), np.empty_like(cases)
+        wanted, lengths = in_blocks(cases[order], self.lengths), list(self.all_lengths[self.used])
+        nodes = self.unobserved, self.blocks.hold(wanted), self.blocks.hold(lengths)
+        some = [i for i, part in enumerate(wanted) if len(part)]
+        found = self.blocks.gather(tasks.number_of_seen, *nodes, only=some)
+        parts = [starts[i] + part for i, part in zip(some, found, strict=True)]
+        numbers[order] = np.concatenate(parts)
         return numbers
 
     def returned(self, node: Node, unobserved: Any, shape: tuple[int, ...] = ()) -> da.Array:
@@ -237,6 +218,15 @@ class BlockData:
         return da.Array(graph, name, chunks, dtype)
 
 
+def in_blocks(numbers: np.ndarray | None, lengths: Any) -> list[np.ndarray]:
+    """Return the sorted numbers of cases within each block; none if none are given."""
+    if numbers is None:
+        return [np.empty(0, np.int64)] * len(lengths)
+    ends = np.cumsum(lengths)
+    parts = np.split(numbers, np.searchsorted(numbers, ends[:-1]))
+    return [part - end + size for part, end, size in zip(parts, ends, lengths, strict=True)]
+
+
 def graph_of(X: da.Array) -> dict[Any, Any]:
     """Return the optimized graph of an array, with the futures of what a cluster holds already.
 
@@ -249,12 +239,6 @@ def graph_of(X: da.Array) -> dict[Any, Any]:
     }
     (X,) = dask.optimize(X)
     return dict(X.__dask_graph__()) | held
-
-
-def hardly_varies(rows: np.ndarray) -> bool:
-    """Whether the middle half of a column is constant."""
-    ordered, last = np.sort(rows, axis=0), len(rows) - 1
-    return bool((ordered[last - last // 4] == ordered[last // 4]).any())
 
 
 # ---- What is read of a Dask array

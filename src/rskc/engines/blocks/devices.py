@@ -32,12 +32,13 @@ from rskc.engines.memory import MemoryEngine
 from rskc.utils.machine import free_memory
 
 # What a thread has of its block on the device, as many times the block: rows, a table, work arrays.
-BLOCKS_IN_WORK = 9
-# Threads that work on blocks of this process: four keep the bus busy, and more are in each other's
-# way between passes. A fit of 10 GB took 70 s with 16, and 34 s with eight or four.
-DEVICE_THREADS = 4
+BLOCKS_IN_WORK = 10
+# Threads that work on blocks of this process: more are in each other's way between passes, and
+# fewer wait for the bus. A fit of 10 GB took 70 s with 16, and 34 s with eight or four; of 80 GB
+# 103 to 121 s with eight, and more than 140 s with four.
+DEVICE_THREADS = 8
 # Bytes of the blocks into which an array in memory is cut: large ones, of which a graph has few
-# tasks, up to half of the device memory in work.
+# tasks, up to three quarters of the device memory in work.
 LEAST_BYTES, BLOCK_BYTES = 2**24, 2**29
 
 
@@ -157,7 +158,7 @@ def placed(X: np.ndarray, device: str) -> Any:
     budget = memory_budget(partial(free_on, device), DEVICE_MEMORY)
     if X.size * (X.dtype.itemsize + 16) <= budget:
         return device_named(device).copy(X)
-    share = budget // (2 * BLOCKS_IN_WORK * DEVICE_THREADS)
+    share = 3 * budget // (4 * BLOCKS_IN_WORK * DEVICE_THREADS)
     size = min(max(share, LEAST_BYTES), BLOCK_BYTES) // (X.shape[1] * X.dtype.itemsize)
     blocks = cut(X, max(1, size))
     device_named(device).lock(X, blocks)

@@ -195,11 +195,28 @@ class BlocksEngine(InBlocks, Engine):
 
     def __init__(
         self,
-        data: BlockData,
+        X: da.Array,
+        *,
+        missing: bool | None = None,
+        drop_unobserved: bool = False,
+        frame: Frame | None = None,
         n_threads: int = 1,
         masses: np.ndarray | None = None,
+        wanted: np.ndarray | None = None,
         device: str | None = None,
     ):
+        """Look at all of the data in one pass.
+
+        It brings the rows of the cases ``wanted`` along, which will be asked for. Passes are made
+        on the device, if one is named.
+        """
+        data = BlockData(X, missing, drop_unobserved, frame, wanted)
+        n = int(data.all_lengths.sum())
+        if masses is not None and len(masses) != n:
+            raise ValueError(
+                f"sample_weight has shape {masses.shape}; it must have shape ({n},): a number for "
+                "each case."
+            )
         shape = data.n_cases, data.n_features
         super().__init__(shape, data.dtype, data.frame, data.missing)
         self.data, self.blocks, self.n_threads = data, data.blocks, n_threads
@@ -265,9 +282,8 @@ class BlocksEngine(InBlocks, Engine):
         rows = None if self.keeps_rows else self.data.columns(columns)
         if rows is None:
             return OfColumns(self.node, slice(None), columns)
-        location, factor, limits = self.frame
-        frame = Frame(location[columns], factor, limits[columns])
-        return OfColumns(self._engines(rows, frame), columns, np.arange(len(columns)))
+        engines = self._engines(rows, self.frame.of_columns(columns))
+        return OfColumns(engines, columns, np.arange(len(columns)))
 
     @property
     def work_bytes(self):
@@ -509,29 +525,3 @@ class BlocksEngine(InBlocks, Engine):
 
 def _distinct_rows(X: np.ndarray, most: int) -> set[bytes]:
     return distinct_rows(X.__getitem__, len(X), most)
-
-
-def blocks_engine(
-    X: da.Array,
-    *,
-    missing: bool | None = None,
-    drop_unobserved: bool = False,
-    frame: Any = None,
-    n_threads: int = 1,
-    masses: np.ndarray | None = None,
-    wanted: np.ndarray | None = None,
-    device: str | None = None,
-) -> BlocksEngine:
-    """Return the engine for a Dask array; one pass looks at what is in it.
-
-    It brings the rows of the cases ``wanted`` along, which will be asked for. Passes are made on
-    the device, if one is named.
-    """
-    data = BlockData(X, missing, drop_unobserved, frame, wanted)
-    n = int(data.all_lengths.sum())
-    if masses is not None and len(masses) != n:
-        raise ValueError(
-            f"sample_weight has shape {masses.shape}; it must have shape ({n},): a number for "
-            "each case."
-        )
-    return BlocksEngine(data, n_threads, masses, device)

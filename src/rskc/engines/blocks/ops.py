@@ -19,6 +19,7 @@ from rskc.engines.arrays import (
     side_by_side,
     wanted_candidates,
 )
+from rskc.engines.blocks.data import in_blocks
 from rskc.engines.blocks.order import median
 from rskc.engines.blocks.plans import Blocks, Method, Node, same
 
@@ -129,9 +130,8 @@ class BlockOps(ArrayOps):
 
     def at(self, array: CaseArray, cases: np.ndarray) -> np.ndarray:
         """Return an array (runs, n) at some cases, in the order of their numbers."""
-        parts = np.split(cases, np.searchsorted(cases, self.firsts[1:]))
-        own = [part - first for part, first in zip(parts, self.firsts, strict=True)]
-        some = self.blocks.gather(partial(np.take, axis=1), array.node, self.blocks.hold(own))
+        own = self.blocks.hold(in_blocks(cases, self.lengths))
+        some = self.blocks.gather(partial(np.take, axis=1), array.node, own)
         return np.concatenate(some, axis=1)
 
     def from_numpy(self, array):

@@ -41,10 +41,9 @@ class Sampled(NamedTuple):
 class InBracket(NamedTuple):
     """What a block knows of a bracket."""
 
-    above: float  # values above the bracket: how many, or their mass
-    inside: float
-    at_low: float  # those inside that equal its lower end
-    at_high: float
+    # Values above it, inside, and those inside that equal its lower end and its upper one: how many
+    # they are, or their mass.
+    amounts: np.ndarray
     values: np.ndarray  # those inside, or evenly spaced ones of them, sorted upwards
     complete: bool  # all of them
     masses: np.ndarray | None = None  # of these values, if all are there
@@ -52,7 +51,7 @@ class InBracket(NamedTuple):
     @property
     def spacing(self) -> float:
         """What each of those given stands for."""
-        return self.inside / max(len(self.values), 1)
+        return self.amounts[1] / max(len(self.values), 1)
 
 
 class Selected(NamedTuple):
@@ -72,9 +71,18 @@ class Selected(NamedTuple):
 class _Row:
     """The search for the value of one rank (1 for the largest) in one row."""
 
-    def __init__(self, rank: float, ordered: np.ndarray, place: float):
-        """Begin with a sample, sorted downwards, and about where in it the value belongs."""
-        self.rank, dtype = rank, ordered.dtype.type
+    rank: float
+
+    def __init__(self, rank: float, values: np.ndarray, step: int, masses: np.ndarray | None):
+        """Begin with a sample of the values, and about where in it the wanted one belongs."""
+        if masses is None:
+            self.rank, ordered = int(rank), np.sort(values)[::-1]
+            place = self.rank / step
+        else:
+            order = np.argsort(-values, kind="stable")
+            self.rank, ordered = float(rank), values[order]
+            place = float(np.searchsorted(step * np.cumsum(masses[order]), rank))
+        dtype = values.dtype.type
         self.low, self.high = dtype(-np.inf), dtype(np.inf)
         self._floor, self._ceiling = self.low, self.high  # the value is known to lie between
         self.found: tuple | None = None
@@ -87,7 +95,7 @@ class _Row:
 
     def learn(self, parts: list[InBracket]) -> None:
         """Take what the blocks know of the bracket: the value is found, or the bracket moves."""
-        above, inside = sum(part.above for part in parts), sum(part.inside for part in parts)
+        above, inside, *_ = amounts = np.sum([part.amounts for part in parts], axis=0)
         if self.rank <= above:
             self._floor = np.nextafter(self.high, np.inf, dtype=self.high.dtype)
             self.low, self.high = self._floor, self._ceiling
@@ -100,21 +108,28 @@ class _Row:
         elif all(part.complete for part in parts):
             self.finish([part.values for part in parts], above, [part.masses for part in parts])
         else:
-            self._narrow(parts, above, inside)
+            self._narrow(parts, amounts)
 
     def finish(self, inside: list[np.ndarray], above: float, masses: list) -> None:
         """Find the value among those inside, of all blocks."""
-        ordered = np.sort(np.concatenate(inside))[::-1]
-        value = ordered[int(self.rank - above) - 1]
-        above += int(np.count_nonzero(ordered > value))
-        self.found = value, above, [int(np.count_nonzero(part == value)) for part in inside]
+        values, own = np.concatenate(inside), None
+        if masses[0] is None:
+            value = np.sort(values)[::-1][int(self.rank - above) - 1]
+        else:  # the one at which the rank is reached
+            own, order = np.concatenate(masses), np.argsort(-values, kind="stable")
+            reached = above + np.cumsum(own[order])
+            place = np.searchsorted(reached, self.rank * (1 - MASS_SLACK))
+            value = values[order[min(int(place), len(order) - 1)]]
+        pairs = zip(inside, masses, strict=True)
+        ties = [_amount(part == value, mass) for part, mass in pairs]
+        self.found = value, above + _amount(values > value, own), ties
 
-    def _narrow(self, parts: list[InBracket], above: float, inside: float) -> None:
-        at_low = sum(part.at_low for part in parts)
-        if self.rank <= above + sum(part.at_high for part in parts):
-            self.found = self.high, above, [part.at_high for part in parts]
+    def _narrow(self, parts: list[InBracket], amounts: np.ndarray) -> None:
+        above, inside, at_low, at_high = amounts
+        if self.rank <= above + at_high:
+            self.found = self.high, above, [part.amounts[3] for part in parts]
         elif self.rank > above + inside - at_low:
-            self.found = self.low, above + inside - at_low, [part.at_low for part in parts]
+            self.found = self.low, above + inside - at_low, [part.amounts[2] for part in parts]
         else:
             self._bracket(parts, self.rank - above)
 
@@ -139,21 +154,6 @@ class _Row:
             self.low = max(self.low, values[last])
 
 
-class _MassRow(_Row):
-    """The same by mass."""
-
-    def finish(self, inside: list[np.ndarray], above: float, masses: list) -> None:
-        """Find the value at which the rank is reached."""
-        values, own = np.concatenate(inside), np.concatenate(masses)
-        order = np.argsort(-values, kind="stable")
-        reached = above + np.cumsum(own[order])
-        place = np.searchsorted(reached, self.rank * (1 - MASS_SLACK))
-        value = values[order[min(int(place), len(order) - 1)]]
-        above += float(own[values > value].sum())
-        pairs = zip(inside, masses, strict=True)
-        self.found = value, above, [float(mass[part == value].sum()) for part, mass in pairs]
-
-
 def select(
     blocks: Blocks,
     node: Node,
@@ -172,38 +172,22 @@ def select(
     rows = [np.concatenate(row) for row in zip(*(part.values for part in sampled), strict=True)]
     wanted = ranks(np.sum([part.counts for part in sampled], axis=0))
     own = None if masses is None else np.concatenate([part.masses for part in sampled])
-    searches = [_begin(rank, row, step, own) for rank, row in zip(wanted, rows, strict=True)]
+    searches = [_Row(rank, row, step, own) for rank, row in zip(wanted, rows, strict=True)]
     for r, search in enumerate(searches):
         if search.rank == 0:
             search.found = np.nan, 0, [0] * len(sampled)
         elif step == 1:
             inside = [part.values[r] for part in sampled]
             search.finish(inside, 0, [part.masses for part in sampled])
-    _search(blocks, nodes, searches)
-    values, above, ties = zip(*(search.found for search in searches if search.found), strict=True)
-    largest = np.max([part.largest for part in sampled], axis=0)
-    return Selected(np.array(values), np.array(above), np.array(ties).T, largest)
-
-
-def _begin(rank: float, values: np.ndarray, step: int, masses: np.ndarray | None) -> _Row:
-    if masses is None:
-        return _Row(int(rank), np.sort(values)[::-1], int(rank) / step)
-    order = np.argsort(-values, kind="stable")
-    place = np.searchsorted(step * np.cumsum(masses[order]), rank)
-    return _MassRow(float(rank), values[order], float(place))
-
-
-def _search(blocks: Blocks, nodes: list[Node], searches: list[_Row]) -> None:
-    inside = INSIDE if blocks.scheduler.remote else INSIDE_HERE
-    most = max(LEAST_INSIDE, inside // len(blocks))
-    while True:
-        open_rows = [r for r, search in enumerate(searches) if search.found is None]
-        if not open_rows:
-            return
+    most = max(LEAST_INSIDE, (INSIDE if blocks.scheduler.remote else INSIDE_HERE) // len(blocks))
+    while open_rows := [r for r, search in enumerate(searches) if search.found is None]:
         brackets = [(r, searches[r].low, searches[r].high) for r in open_rows]
         found = blocks.gather(partial(look_inside, brackets=brackets, most=most), *nodes)
         for r, parts in zip(open_rows, zip(*found, strict=True), strict=True):
             searches[r].learn(list(parts))
+    values, above, ties = zip(*(search.found for search in searches if search.found), strict=True)
+    largest = np.max([part.largest for part in sampled], axis=0)
+    return Selected(np.array(values), np.array(above), np.array(ties).T, largest)
 
 
 def median(blocks: Blocks, node: Node, n: int, masses: Node | None = None) -> float:
@@ -240,22 +224,20 @@ def _in_bracket(
 ) -> InBracket:
     above, within = values > high, values >= low
     within &= ~above
-    inside = values[within]
-    ends = inside == low, inside == high
-    if masses is None:
-        at_low, at_high = (int(np.count_nonzero(end)) for end in ends)
-        number_above = int(np.count_nonzero(above))
-        found = InBracket(number_above, len(inside), at_low, at_high, inside, True)
-    else:
-        own = masses[within]
-        mass_low, mass_high = (float(own[end].sum()) for end in ends)
-        mass_above, mass = float(masses[above].sum()), float(own.sum())
-        found = InBracket(mass_above, mass, mass_low, mass_high, inside, True, own)
+    inside, own = values[within], None if masses is None else masses[within]
+    ends = _amount(inside == low, own), _amount(inside == high, own)
+    number = len(inside) if own is None else float(own.sum())
+    amounts = np.array([_amount(above, masses), number, *ends])
     if len(inside) <= most:
-        return found
+        return InBracket(amounts, inside, True, own)
     # The middle of each of equal parts.
     places = ((np.arange(most) + 0.5) * (len(inside) / most)).astype(np.int64)
-    return found._replace(values=np.sort(inside)[places], complete=False, masses=None)
+    return InBracket(amounts, np.sort(inside)[places], False)
+
+
+def _amount(mask: np.ndarray, masses: np.ndarray | None) -> float:
+    """Count the values of a mask, or sum their masses."""
+    return int(np.count_nonzero(mask)) if masses is None else float(masses[mask].sum())
 
 
 def _finite_twice(values: np.ndarray) -> np.ndarray:

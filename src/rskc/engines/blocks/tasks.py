@@ -143,7 +143,7 @@ def examined(
     K: int,
 ) -> Examined:
     """Find distances, and what it takes to sum over those above a value in the bracket."""
-    distances = engine.distances(labels, centers)
+    distances = engine.distances(labels, centers=centers)
     beyond = distances > high[:, None]
     near = np.flatnonzero(((distances >= low[:, None]) & ~beyond).any(axis=0))
     sums = engine.sums(np.where(beyond, groups, np.int32(-1)), K)
@@ -196,9 +196,8 @@ class TableRecipe(NamedTuple):
 
     def table_of_cells(self, cells: tuple, masses: np.ndarray | None) -> MemoryTable:
         """Return the table of cells that are laid out."""
-        facts = self.n_threads, PASSES, self.place, masses, self.missing, self.dtype
-        blocks, rows = cells
-        return MemoryTable(blocks, rows, self.weights, *facts)
+        facts = {"masses": masses, "missing": self.missing, "dtype": self.dtype}
+        return MemoryTable(cells, self.weights, self.place, (self.n_threads, PASSES), **facts)
 
     def sides_of(self, cells: Any) -> Sides:
         """Return what is kept beside the cells, so that it need not be computed in each pass."""

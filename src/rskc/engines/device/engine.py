@@ -7,7 +7,7 @@ number of cases that moved and one for the sums.
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -86,8 +86,7 @@ class DeviceEngine(Engine):
 
     @cached_property
     def device_frame(self):
-        location = self.arrays.asarray(self.frame.location)
-        return passes_array.DeviceFrame(location, self.frame.factor)
+        return self.frame._replace(location=self.arrays.asarray(self.frame.location))
 
     @property
     def work_bytes(self):
@@ -115,26 +114,22 @@ class DeviceEngine(Engine):
         self._sources = self.arrays.asarray(sources)
 
     def rows(self, cases):
-        rows = self._on_host(self.X, cases)
-        if not self.missing:
-            return rows
-        return np.where(self._on_host(self.observed, cases), rows, np.nan)
-
-    def _on_host(self, array, cases):
-        if isinstance(cases, slice):
-            return to_host(array[cases, :])
-        return to_host(self.arrays.xp.take(array, self.arrays.asarray(cases), axis=0))
+        return to_host(self._taken(cases))
 
     def part(self, cases, masses=None):
         options: dict[str, Any] = {"frame": self.frame, "passes": self.passes}
         if self.masses is not None:
             options["masses"] = self.arrays.masses_at(cases) if masses is None else masses
-        xp, index = self.arrays.xp, self.arrays.asarray(cases)
-        rows = xp.take(self.X, index, axis=0)
-        if self.missing:
-            seen = xp.take(self.observed, index, axis=0)
-            rows = xp.where(seen, rows, xp.full_like(rows, float("nan")))
-        return DeviceEngine(rows, missing=self.missing, **options)
+        return DeviceEngine(self._taken(cases), missing=self.missing, **options)
+
+    def _taken(self, cases):
+        """Return some cases as they were given, on the device."""
+        xp, index = self.arrays.xp, None if isinstance(cases, slice) else self.arrays.asarray(cases)
+        arrays = [self.X, self.observed] if self.missing else [self.X]
+        rows, *seen = (
+            array[cases, :] if index is None else xp.take(array, index, axis=0) for array in arrays
+        )
+        return xp.where(seen[0], rows, xp.full_like(rows, float("nan"))) if seen else rows
 
     def returned(self, array, unobserved):
         array, xp = self.arrays.as_mask(array), self.arrays.xp
@@ -154,11 +149,6 @@ class DeviceEngine(Engine):
 
     def _table_of(self, cells, weights, place, dtype):
         return DeviceTable(cells, weights, place, self.arrays, self.passes, self.missing)
-
-    def _cells(self, columns, dtype):
-        """Return the cells of a table; the last are kept: active columns change seldom."""
-        make = partial(self.lay_out, columns, dtype)
-        return self._layouts.get((dtype, columns.tobytes()), make)
 
     def lay_out(self, columns, dtype):
         """Return the cells of a table, followed by zeros up to a width that the passes like."""
@@ -221,15 +211,13 @@ class DeviceEngine(Engine):
             new, old = self.sums(after, K), self.sums(before, K)
             moved = self.arrays.differ(before, after)
             return sums.change(new.totals - old.totals, new.counts - old.counts, moved)
-        kept = None
-        if self.masses is not None:
-            kept = [self.arrays.kept_masses(groups) for groups in (before, after)]
+        kept = [self.arrays.kept_masses(groups) for groups in (before, after)]
         return sums.change(*fetch(*passes_array.shift(self.X, *labels, K, self.device_frame, kept)))
 
     def distances(self, labels, centers, weights=None):
         asarray = self.arrays.asarray
         weights = asarray(self.equal_weights() if weights is None else weights)
-        location, factor = self.device_frame
+        location, factor, _ = self.device_frame
         rows = self.X, location, factor, weights, labels
         if not self.missing:
             return self.passes.own_distances(*rows, asarray(centers))

@@ -14,9 +14,9 @@ from rskc.engines.device import passes_array
 
 def to_host(array: Any) -> np.ndarray:
     """Copy an array of any kind into memory."""
-    if is_torch_array(array) or is_cupy_array(array):
-        array = to_device(array, "cpu")
-    return np.asarray(array)
+    if is_torch_array(array):
+        return array.detach().cpu().numpy()
+    return np.asarray(to_device(array, "cpu") if is_cupy_array(array) else array)
 
 
 def fetch(*arrays: Any) -> list[np.ndarray]:

@@ -7,21 +7,15 @@ that work arrays stay small; sums over cases are in double precision.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from array_api_compat import array_namespace, device
 
+from rskc.engines.frame import Frame
 from rskc.engines.sums import MASS_SLACK, scaled_up
 
 # Cells of the work arrays of a chunk: many for a GPU, few enough for the cache of a CPU.
 CPU_CELLS, GPU_CELLS = 2**20, 2**26
-
-
-class DeviceFrame(NamedTuple):
-    """A frame on the device: rows are read as (x - location) * factor."""
-
-    location: Any  # (p,) float64
-    factor: float
 
 
 def chunks(X: Any, cells_per_case: int) -> Iterator[slice]:
@@ -31,8 +25,8 @@ def chunks(X: Any, cells_per_case: int) -> Iterator[slice]:
     return (slice(first, min(n, first + step)) for first in range(0, n, step))
 
 
-def read(X: Any, rows: slice, frame: DeviceFrame | None = None) -> Any:
-    """Return some cases in double precision, in their frame."""
+def read(X: Any, rows: slice, frame: Frame | None = None) -> Any:
+    """Return some cases in double precision, in their frame, whose location is on the device."""
     xp = array_namespace(X)
     cells = xp.astype(X[rows, :], xp.float64)
     return cells if frame is None else (cells - frame.location) * frame.factor
@@ -102,7 +96,7 @@ def largest_masses(costs: Any, masses: Any, m: float) -> tuple[Any, Any, Any]:
 
 
 def sums(
-    X: Any, groups: Any, K: int, frame: DeviceFrame | None = None, masses: Any = None
+    X: Any, groups: Any, K: int, frame: Frame | None = None, masses: Any = None
 ) -> tuple[Any, Any]:
     """Sum the cases of each group in double precision: totals (runs, K, q), counts (runs, K).
 
@@ -126,21 +120,21 @@ def shift(
     before: Any,
     after: Any,
     K: int,
-    frame: DeviceFrame | None = None,
-    masses: Sequence[Any] | None = None,
+    frame: Frame | None = None,
+    masses: Sequence[Any] = (None, None),
 ) -> tuple[Any, Any, Any]:
     """Return what totals and counts change by between groupings, and how many cases moved.
 
     ``masses`` are those (runs, n) before and after, None for 1.
     """
     xp, changed = array_namespace(X), before != after
-    if masses is not None:
+    if masses[0] is not None:
         changed = changed | (masses[0] != masses[1])
     moved = xp.sum(xp.astype(changed, xp.int64), axis=1)
     cases = xp.nonzero(xp.any(changed, axis=0))[0]
     rows = xp.take(X, cases, axis=0)
     # Cases that stay in one run while they move in another leave and enter the same group.
-    own = [None if masses is None else xp.take(masses[i], cases, axis=1) for i in (0, 1)]
+    own = [None if part is None else xp.take(part, cases, axis=1) for part in masses]
     left, left_counts = sums(rows, xp.take(before, cases, axis=1), K, frame, own[0])
     joined, joined_counts = sums(rows, xp.take(after, cases, axis=1), K, frame, own[1])
     return joined - left, joined_counts - left_counts, moved
@@ -170,7 +164,7 @@ def own_distances(
     """
     xp, parts = array_namespace(X), []
     for rows in chunks(X, (3 if marks is None else 6) * X.shape[1]):
-        cells, found = read(X, rows, DeviceFrame(location, factor)), []
+        cells, found = (read(X, rows) - location) * factor, []
         seen = None if marks is None else xp.astype(marks[0][rows, :], xp.float64)
         for run in range(labels.shape[0]):
             own = xp.astype(labels[run, rows], xp.int64)

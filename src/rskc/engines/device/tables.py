@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rskc.engines.arrays import labels_of, with_labels
-from rskc.engines.contract import Assignment, Grouping, Moved, Regrouping, Table
+from rskc.engines.contract import Assignment, Grouping, Latest, Moved, Regrouping, Table
 from rskc.engines.device import passes_array
 from rskc.engines.device.ops import DeviceOps, fetch, to_host
 from rskc.engines.frame import Place
@@ -38,19 +38,14 @@ class DeviceTable(Table):
     ):
         super().__init__(rows.shape[0], weights, place, missing)
         self.rows, self.passes = rows, passes
+        self.summing = passes if arrays.masses is None else passes_array  # kernels know no masses
         self._use(arrays)
         self.padding = rows.shape[1] - self.width
-        self._host: MemoryTable | None = None
+        self._host = Latest()
 
     @property
     def work_bytes(self):
         return self.arrays.work_bytes
-
-    def of_runs(self, index):
-        part = super().of_runs(index)
-        if part is not self:
-            part._host = None
-        return part
 
     def _row_sums(self, weights, dtype=None):
         arrays, xp = self.arrays, self.arrays.xp
@@ -135,11 +130,8 @@ class DeviceTable(Table):
         return Regrouping(groups, within, self.changed(sums, change))
 
     def sums(self, groups, K):
-        if self.masses is None:
-            totals, counts = self.passes.sums(self.rows, groups, K)
-        else:
-            kept = self.arrays.kept_masses(groups)
-            totals, counts = passes_array.sums(self.rows, labels_of(groups), K, None, kept)
+        kept = () if self.masses is None else (None, self.arrays.kept_masses(groups))
+        totals, counts = self.summing.sums(self.rows, labels_of(groups), K, *kept)
         return self.sums_type(*fetch(totals[:, :, : self.width], counts))
 
     def change(self, sums, before, after):
@@ -147,12 +139,10 @@ class DeviceTable(Table):
 
     def _change(self, before, after, K):
         """Return what totals and counts change by, and how many cases moved."""
-        if self.masses is None:
-            totals, *others = self.passes.shift(self.rows, before, after, K)
-        else:
-            kept = [self.arrays.kept_masses(groups) for groups in (before, after)]
-            labels = labels_of(before), labels_of(after)
-            totals, *others = passes_array.shift(self.rows, *labels, K, None, kept)
+        labels, masses = (labels_of(before), labels_of(after)), []
+        if self.masses is not None:
+            masses = [None, [self.arrays.kept_masses(groups) for groups in (before, after)]]
+        totals, *others = self.summing.shift(self.rows, *labels, K, *masses)
         return totals[:, :, : self.width], *others
 
     def single_moves(self, groups, K):
@@ -168,9 +158,10 @@ class DeviceTable(Table):
 
     def to_numpy(self):
         """Return the same table in memory."""
-        if self._host is None:
-            rows = np.ascontiguousarray(to_host(self.rows[:, : self.width]))
-            cells, weights = (to_blocks(rows, PASSES.BLOCK), rows.reshape(-1)), self.weights
-            facts = 1, PASSES, self._place, self.arrays.host_masses, self.missing
-            self._host = MemoryTable(*cells, np.ascontiguousarray(weights), *facts)
-        return self._host
+        return self._host.get(self.weights.tobytes(), self._in_memory)
+
+    def _in_memory(self):
+        rows = np.ascontiguousarray(to_host(self.rows[:, : self.width]))
+        cells, weights = (to_blocks(rows, PASSES.BLOCK), rows.reshape(-1)), self.weights
+        facts = {"masses": self.arrays.host_masses, "missing": self.missing}
+        return MemoryTable(cells, np.ascontiguousarray(weights), self._place, **facts)

@@ -2,7 +2,7 @@
 import { byId, chip, download, element, percent, whole } from "./dom.js";
 /** @import { Store } from "./state.js" */
 
-const AT_A_TIME = 50;
+const CASES_AT_A_TIME = 50;
 const FILTERS = {
   all: "all cases",
   selected: "selected cases",
@@ -28,7 +28,7 @@ const order = new Intl.Collator(undefined, { numeric: true });
  * @param {any} colors
  * @returns {Column[]}
  */
-function columnsOf(store, colors) {
+function caseColumns(store, colors) {
   const { data, s } = store;
   const { classes } = data.words;
   const { f, t } = store.view;
@@ -88,7 +88,7 @@ class Cases {
   constructor(store, colors) {
     this.store = store;
     this.colors = colors;
-    this.shown = AT_A_TIME;
+    this.shown = CASES_AT_A_TIME;
     this.sorted = { key: "", sign: 1 };
     const filter = byId("case-filter");
     for (const [value, word] of Object.entries(FILTERS)) {
@@ -96,13 +96,13 @@ class Cases {
       filter.append(element("option", { value }, word));
     }
     const again = () => {
-      this.shown = AT_A_TIME;
+      this.shown = CASES_AT_A_TIME;
       this.show();
     };
     filter.addEventListener("change", again);
     byId("case-search").addEventListener("input", again);
     byId("case-more").addEventListener("click", () => {
-      this.shown += 4 * AT_A_TIME;
+      this.shown += 4 * CASES_AT_A_TIME;
       this.show();
     });
     byId("case-download").addEventListener("click", () => this.save());
@@ -142,7 +142,7 @@ class Cases {
   }
 
   show() {
-    const columns = columnsOf(this.store, this.colors);
+    const columns = caseColumns(this.store, this.colors);
     const rows = this.rows(columns);
     const table = byId("cases");
     table
@@ -192,7 +192,7 @@ class Cases {
   }
 
   save() {
-    const columns = columnsOf(this.store, this.colors);
+    const columns = caseColumns(this.store, this.colors);
     const rows = this.rows(columns).map((i) => columns.map(({ value }) => value(i)));
     download("cases.csv", [columns.map(({ key }) => key), ...rows]);
   }

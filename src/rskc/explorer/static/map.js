@@ -15,10 +15,10 @@ const RAMP = [
 ];
 const NOTES = {
   agreement:
-    "Agreement: the adjusted Rand index of fits to two halves of the cases; 1 is the same clusters, 0 what chance gives.",
+    "Agreement: the adjusted Rand index of fits to two halves of the cases; 1 means the same clusters, 0 is expected by chance.",
   silhouette:
     "Silhouette: how much nearer cases are to their center than to the next one, from 0 to 1, without outliers.",
-  smallest: "Smallest cluster: the number of its cases; one of few cases may be a few outliers.",
+  smallest: "Smallest cluster: the number of its cases; a very small cluster may consist of outliers.",
 };
 
 /**
@@ -64,7 +64,7 @@ export function makeMap(store, colors) {
       }),
     );
     byId("map-note").textContent =
-      `At ${percent(data.trims[store.view.t])} trimmed. ${NOTES[/** @type {keyof typeof NOTES} */ (store.view.map)]}`;
+      `With ${percent(data.trims[store.view.t])} of the cases trimmed. ${NOTES[/** @type {keyof typeof NOTES} */ (store.view.map)]}`;
   };
   store.listen((changed) => {
     if (["setting", "map", "pin", "colors"].some((name) => changed.has(name))) show();

@@ -12,11 +12,11 @@ export function makeTake(store) {
     if (commands.length) blocks.unshift(block("At a terminal", commands[store.s]));
     if (!data.words.repeats[store.s]) {
       const text = data.words.bounded
-        ? "The fits of this page saw the table without its extreme cells. A fit to the table itself " +
-          "bounds the errors of outlying cells, and may put a few cases elsewhere. The files have " +
-          "the clusters of this view."
-        : "A fit from scratch ends at other clusters here: those of this view were found from a " +
-          "neighboring setting. The files have them.";
+        ? "The fits on this page used the table without its extreme cells. A fit to the table itself " +
+          "bounds the errors of outlying cells and may assign a few cases differently. The files " +
+          "contain the clusters of this view."
+        : "A new fit ends in other clusters here: those of this view were found from a neighboring " +
+          "setting. The files contain them.";
       blocks.unshift(element("p", { class: "warn", id: "other" }, text));
     }
     byId("take").replaceChildren(...blocks);

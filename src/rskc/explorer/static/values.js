@@ -3,7 +3,7 @@ import { byId, counted, fitted, short } from "./dom.js";
 import { mark, middle } from "./plane.js";
 /** @import { Store } from "./state.js" */
 
-const [LEAST_ROW, MOST_ROW, LEFT, BOTTOM] = [46, 110, 34, 26];
+const [LEAST_ROW, MOST_ROW, LABELS_WIDTH, BOTTOM] = [46, 110, 34, 26];
 let row = LEAST_ROW; // higher where there is room
 
 /**
@@ -68,10 +68,10 @@ function drawValues(store, colors) {
   };
   note.textContent = `Weight ${short(data.weightOf(s).get(j) ?? 0)} here.`;
   const n = outlying.reduce((sum, one) => sum + one, 0);
-  if (n) note.textContent += ` ${counted(n, "outlying cell")} of the automatic fit, in diamonds.`;
+  if (n) note.textContent += ` ${counted(n, "outlying cell")} of the automatic fit, shown as diamonds.`;
   if (names) {
-    const room = (width - LEFT - 12) / names.length;
-    const at = (/** @type {number} */ place) => LEFT + 4 + (place + 0.5) * room;
+    const room = (width - LABELS_WIDTH - 12) / names.length;
+    const at = (/** @type {number} */ place) => LABELS_WIDTH + 4 + (place + 0.5) * room;
     values.forEach((value, i) => {
       // Kept apart from the shares, which stand on the right.
       if (!Number.isNaN(value)) dot(i, at(value) + (scatter(i, 2246822519) - 0.2) * room * 0.5);
@@ -87,7 +87,7 @@ function drawValues(store, colors) {
   const [low, high] = [Math.max(all[0], q1 - reach), Math.min(all[all.length - 1], q3 + reach)];
   const span = high - low || 1;
   const x = (/** @type {number} */ value) =>
-    LEFT + 8 + Math.max(0, Math.min(1, (value - low) / span)) * (width - LEFT - 20);
+    LABELS_WIDTH + 8 + Math.max(0, Math.min(1, (value - low) / span)) * (width - LABELS_WIDTH - 20);
   drawAxis(pen, colors, x, low, high, width, height);
   values.forEach((value, i) => {
     if (!Number.isNaN(value)) dot(i, x(value));
@@ -95,7 +95,7 @@ function drawValues(store, colors) {
   pen.globalAlpha = 1;
   groups.forEach((group, k) => drawBox(pen, colors, group, k, x));
   const beyond = all.filter((value) => value < low || value > high).length;
-  if (beyond) note.textContent += ` ${beyond} beyond the frame, on its edge.`;
+  if (beyond) note.textContent += ` ${counted(beyond, "case")} beyond the frame, drawn on its edge.`;
 }
 
 /**

@@ -1,0 +1,444 @@
+"""What a result means, what is wrong with it, if anything, and what to try next.
+
+All of it follows from the numbers of the summary alone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rskc.exceptions import NO_OTHER_NAMES, KnownNames
+from rskc.inputs.columns import SKEWED
+from rskc.model.warnings import KINDS
+from rskc.utils.wording import cleaned, count, number, percent, sentence_list
+
+Summary = Mapping[str, Any]
+
+LOW_SILHOUETTE = 0.25  # noise in hundreds of features has 0.2 to 0.3; digits .48, the paper's .54
+LOW_IN_CLUSTER = 0.15
+NEARLY_ALL = 0.9  # of the squared weights, whose sum is 1
+MANY_MISSING = 0.5
+MANY_BLIND = 0.02
+WIDE = 3  # times that the spread of a feature is that of others
+# Cases of a cluster that may be nothing but outlying ones: this share of all, and never more than
+# this number. Outliers resemble one another by the dozen, not by the hundred.
+SMALL_SHARE, MOST_SMALL = 0.02, 100
+LONGEST_WARNING = 600
+MANY_OUTLIERS = 0.15  # of the cases
+UNSTABLE = 0.6  # median Jaccard index of a cluster over half-samples
+MOST_WEIGHT = 0.8  # squared weight of a single feature, of three and more
+# Findings for which the answer should not be trusted: they stand at the top.
+ALARMS = (
+    *("A gradient", "Many outliers", "Unstable clusters", "One feature decides"),
+    *("Small clusters", "Clusters overlap", "No feature differs", "Not converged"),
+)
+STANDARDIZE = "Preparer() in a pipeline"  # a name that is empty where this was done already
+ON_UNITS = {"numbers not standardized", "units differ"}  # kinds of warnings
+# What to look at again: findings with remedies. In braces stand values of the finding, and the
+# parameters and searches, which the reader may know by other names.
+ADVICE = {
+    "A gradient": "The cases lie along a gradient without gaps: any clusters are slices of it. To "
+    "divide it all the same, use {setting}.",
+    "Many outliers": "{share} of the cases look like outliers, and the clusters are those of the "
+    "others. {remedy}.",
+    "Unstable clusters": "{clusters} a low median Jaccard index over half-samples: {which}. Other "
+    "cases would give other clusters; {remedy}.",
+    "One cluster": "{why}; to see a partition anyway, {remedy}.",
+    "Skewed features": "Most features are skewed, as intensities and amounts often are; if no "
+    "value is negative, cluster their logarithms ({Preparer()}).",
+    "No feature differs": "By the test no feature differs between the clusters, which may be due "
+    "to chance; do not rely on them, and see {Stability}.",
+    "One feature decides": "{feature} has {share} of the squared weight and alone makes the "
+    "clusters; {remedy}",
+    "Clusters overlap": "The mean silhouette is {mean}: many cases are about as near to another "
+    "center; check with {Stability} whether there are clusters.",
+    "A weak cluster": "Silhouettes are low in {clusters}: these cases are about as near to another "
+    "center; try fewer clusters.",
+    "Small clusters": "C{sizes}, {what}, and try fewer clusters or a larger {trim}.",
+    "More outliers than trimmed": "{n} cases look like outliers, and only {n_trim} are trimmed: "
+    "the others distort the centers; try {share}, or {auto}.",
+    "Fewer outliers than trimmed": "Each rule trims {n_trim} cases, but {few}: good cases are left "
+    "out; try {share}, or {auto}.",
+    "Many missing cells": "{share} of the cells are missing, so that distances rest on few "
+    "features; leave out features and cases that are hardly observed.",
+    "Cases without data": "{cases} no value {where}: {theirs} arbitrary; {remedy}.",
+    "Cells too large": "{cases} a cell so large that no distance can be computed; correct it, or "
+    "leave it empty.",
+    "No sparsity": "The L1 bound is at its upper limit, {bound}, so it leaves no feature out; "
+    "lower {l1_bound}, or let the data choose it ({auto}).",
+    "Every feature differs": "All {p} differ between the clusters, and {few} enough to separate "
+    "them; for a short list try {setting}.",
+    "Every feature has weight": "An L1 bound of {bound} leaves no feature out, though weights may "
+    "be small; let the data choose it ({auto}), or use {n_features}.",
+    "A single feature": "The L1 bound is at its lower limit, {bound}, which allows for one feature "
+    "only; raise {l1_bound}, or let the data choose it ({auto}).",
+    "A search suggests otherwise": "{search} suggests {suggested}, but this model has {setting}; "
+    "compare the two.",
+    "Not tested": "{K} clusters were asked for, and K-means finds as many in any data; {Stability} "
+    "says how many the data support.",
+}
+# What to do about a warning that is too long for a terminal. {start} is the warning itself up to
+# the list of names.
+IN_BRIEF = {
+    "bound never binds": "{l1_bound} is so large that it leaves no feature out; to ask for a "
+    "number of features, use {n_features}.",
+    "small cluster": "A small group is taken for outliers; if it is a cluster, lower {trim}.",
+    "exposed cluster": "A cluster has hardly more cases than are trimmed; lower {trim} or "
+    "{n_clusters}.",
+    "clump": "Some outliers resemble one another; if they are a cluster, raise {n_clusters} or "
+    "lower {trim}.",
+    "many outlying cells": "{start}; try a larger {n_clusters}.",
+    "numbers not standardized": "Some numbers vary far more than categories do, and take most of "
+    "the weight; standardize them.",
+    "units differ": "{start}; if units differ, try {Preparer() in a pipeline}",
+    "unobserved features": "{start}; leave them out.",
+    "hardly observed cases": "{start}; leave them out, or find the missing cells.",
+}
+
+
+# What it means
+
+
+def meaning(summary: Summary) -> list[str]:
+    """Explain the headline to someone who has never heard of the method."""
+    parts = (_on_groups, _on_weights, _on_features, _on_outliers, _on_cells, _on_missing)
+    return [sentence for part in parts if (sentence := part(summary))]
+
+
+def _on_groups(summary: Summary) -> str:
+    result, sizes = summary["result"], [c["size"] for c in summary["clusters"] if c["size"]]
+    if result["n_found"] < 2:
+        return "All cases are in one group."
+    word = "and" if len(sizes) == 2 else "to"
+    ends = f"{min(sizes):,} {word} {max(sizes):,}" if min(sizes) < max(sizes) else f"{max(sizes):,}"
+    text = (
+        f"The cases fall into {result['n_found']} groups of {ends} cases that resemble one another."
+    )
+    mean = result["silhouette"]
+    if mean is None:
+        return text
+    verdict = "the groups overlap a lot; do not rely on this result alone"
+    if mean >= 0.5:
+        verdict = "most cases clearly belong to their group"
+    elif mean >= LOW_SILHOUETTE:
+        verdict = "the groups differ, but they overlap"
+    return (
+        f"{text} On average, the squared distance of a case to its own center is {percent(mean)} "
+        f"smaller than to the next center (mean silhouette {mean:.2f}; 0 means halfway between two "
+        f"centers): {verdict}."
+    )
+
+
+def _on_weights(summary: Summary) -> str:
+    """Say that cases have different weights, and what they add up to."""
+    data, clusters = summary["data"], [c for c in summary["clusters"] if c["size"]]
+    if data["weight"] is None:
+        return ""
+    text = f"The {data['n_cases']:,} cases have different weights, {number(data['weight'], 6)} in "
+    text += "total"
+    if len(clusters) > 1:
+        shares = [c["weight_share"] for c in clusters]
+        ends = {percent(min(shares)): None, percent(max(shares)): None}
+        text += f", of which each group has {' to '.join(ends)}"
+    text += ". Centers, features, outliers, means, shares and error rates go by weight."
+    if data["n_without_weight"]:
+        none = count(data["n_without_weight"], "case has", "cases have")
+        text += f" {none} weight 0: the clusters do not depend on them, and each of them is in the "
+        text += "cluster of the nearest center."
+    return text
+
+
+def _on_features(summary: Summary) -> str:
+    result = summary["result"]
+    if result["alike"] and result["n_clusters"] == 1:
+        return "With one group there is nothing to separate: all features have the same weight."
+    if result["alike"]:
+        return "All features have the same weight: no selection of features was asked for."
+    names = sentence_list([cleaned(name, 32) for name in result["top_features"]])
+    verb = "separates" if len(result["top_features"]) == 1 else "separate"
+    best = f"; {names} {verb} the groups best" if result["n_clusters"] > 1 else ""
+    text = f"{result['features'][0].upper()}{result['features'][1:]}{best}."
+    if result["n_different"] is not None and result["n_enough"] < result["n_different"]:
+        n = result["n_enough"]
+        which = "the first alone" if n == 1 else f"the {n:,} of largest weight alone"
+        text += f" With {which}, nearly all cases would be in the same groups."
+    if rest := result["n_units"] - result["n_selected"]:
+        text += f" The other {count(rest, result['noun'] + ' has', result['noun'] + 's have')} "
+        text += "no weight."
+    return text
+
+
+def _on_outliers(summary: Summary) -> str:
+    result = summary["result"]
+    n, n_trimmed = result["n_outliers"], result["n_trimmed"]
+    text = "All cases contributed to the centers: nothing was trimmed."
+    if n_trimmed:
+        who = f"the {n_trimmed:,} that lay farthest from their centers were"
+        who = who if n_trimmed > 1 else "the one that lay farthest from its center was"
+        text = (
+            f"So that unusual cases cannot distort the groups, {who} left out when the centers "
+            "were computed."
+        )
+    if not n:
+        return f"{text} No case is unusually far from its center."
+    far = f"{n:,} cases are unusually far from their centers"
+    look = "They are worth a look: they may be errors, or something new"
+    if n == 1:
+        far = "One case is unusually far from its center"
+        look = "It is worth a look: it may be an error, or something new"
+    weighted, unweighted = result["n_weighted"], result["n_unweighted"]
+    if weighted and unweighted and n > 1 and not result["alike"]:
+        far += f" ({weighted:,} in the features that have weight, {unweighted:,} in all features)"
+    if summary["data"]["weight"] is not None:
+        far += f", with {percent(result['outlier_share'])} of the weight"
+    return f"{text} {far}. {look}."
+
+
+def _on_cells(summary: Summary) -> str:
+    words, cells = summary["result"]["cells"], summary["cells"]
+    if not words:
+        return ""
+    them = "It does" if cells and cells["n_cells"] == 1 else "They do"
+    rest = f" {them} not contribute to the centers." if cells else ""
+    return f"{words[0].upper()}{words[1:]}.{rest}"
+
+
+def _on_missing(summary: Summary) -> str:
+    data = summary["data"]
+    if not data["n_missing"]:
+        return ""
+    cells, share = count(data["n_missing"], "cell"), percent(data["share_missing"])
+    verb = "is" if data["n_missing"] == 1 else "are"
+    text = f"{cells} of the table ({share}) {verb} missing. They were left out and not filled in."
+    if not data["n_blind"]:
+        return text
+    blind = count(data["n_blind"], "case has", "cases have")
+    judged = "It is" if data["n_blind"] == 1 else "They are"
+    return (
+        f"{text} {blind} no observed value in the features that have weight. {judged} not counted "
+        "among the outliers."
+    )
+
+
+# Advice
+
+Findings = Iterator[tuple[str, dict[str, Any]]]  # what each is about, and values for its words
+
+
+def advise(summary: Summary, names: Mapping[str, str] = NO_OTHER_NAMES) -> list[dict[str, Any]]:
+    """Return what to look at again, the most important first.
+
+    ``about`` is a few words, ``text`` a finding with a remedy, ``brief`` the same in at most two
+    lines of a terminal, and ``alarm`` says whether the answer should not be trusted. Of the summary
+    the keys ``data``, ``result``, ``clusters``, ``warnings``, ``warning_kinds``, ``searches`` and
+    ``stability`` are needed; ``names`` has other names for parameters and searches.
+    """
+    rules = (
+        *(_on_trust, _on_fit, _on_one_cluster, _on_choice_of_features, _on_silhouettes),
+        *(_on_small_clusters, _on_trimming, _on_missing_cells, _on_bound, _on_searches),
+    )
+    found = [pair for rule in rules for pair in rule(summary, KnownNames(names))]
+    if {"No feature differs", "Clusters overlap"} & {about for about, _ in found}:
+        found = [pair for pair in found if pair[0] != "Not tested"]  # they name the remedy already
+    advice = []
+    for about, values in found:
+        text = ADVICE.get(about, "{text}").format_map(KnownNames({**names, **values}))
+        known = KnownNames({**names, "text": text, "start": text.partition(":")[0]})
+        brief = IN_BRIEF.get(about.lower(), "{text}").format_map(known)
+        alarm = about in ALARMS
+        advice.append({"about": about, "text": text, "brief": brief, "alarm": alarm})
+    return advice
+
+
+def _searched_for(summary: Summary, parameter: str) -> list[Summary]:
+    """Return the searches that suggest a parameter."""
+    return [search for search in summary["searches"] if parameter in search["suggests"]]
+
+
+def _slices(summary: Summary) -> list[int]:
+    """Return the numbers of slices of a gradient that searches saw."""
+    return [s["n_slices"] for s in summary["searches"] if s.get("n_slices")]
+
+
+def _on_trust(summary: Summary, names: KnownNames) -> Findings:
+    """Say that clusters are slices of a gradient, that many cases are in none, or unstable."""
+    result, K, slices = summary["result"], summary["result"]["n_clusters"], _slices(summary)
+    if slices and K == 1:
+        yield "A gradient", {"setting": names.with_value("n_clusters", slices[0])}
+    share = result["outlier_share"]
+    if K > 1 and share is not None and share >= MANY_OUTLIERS:
+        remedy = f"They may be clusters of their own: try {names.with_value('n_clusters', K + 1)}"
+        if result["trim_given"]:  # too little, says another piece of advice
+            remedy = (
+                f"Let the data decide how many to leave out: {names.with_value('trim', 'auto')}"
+            )
+        yield "Many outliers", {"share": percent(share), "remedy": remedy}
+    stability = enumerate(summary["stability"] or [])
+    if low := [f"{k} ({value:.2f})" for k, value in stability if value < UNSTABLE]:
+        clusters = count(len(low), "cluster has", "clusters have")
+        fewer = f"try {names.with_value('n_clusters', K - 1)}"
+        remedy = fewer if K > 2 else "do not rely on the result"
+        yield (
+            "Unstable clusters",
+            {
+                "clusters": clusters,
+                "which": sentence_list(low, 3),
+                "remedy": remedy,
+            },
+        )
+
+
+def _on_fit(summary: Summary, names: KnownNames) -> Findings:
+    """Repeat the warnings of the fit, with the names that the reader knows."""
+    is_one_group = _searched_for(summary, "n_clusters") and summary["result"]["n_clusters"] == 1
+    for message, kind in zip(summary["warnings"], summary["warning_kinds"], strict=True):
+        if kind == "many outlying cells" and is_one_group:  # of which a search wants no more
+            continue
+        text = _rephrased(message, KINDS[kind][2], names) if kind in KINDS else message
+        yield kind.capitalize() or "Warning", {"text": cleaned(text, LONGEST_WARNING)}
+
+
+def _rephrased(message: str, template: str, names: KnownNames) -> str:
+    """Return a message made from a template with other names for the parameters in it."""
+    pieces, fields = re.split(r"\{[^{}]*\}", template), re.findall(r"\{([^{}:]*)", template)
+    match = re.fullmatch("(.*?)".join(map(re.escape, pieces)), message, re.DOTALL)
+    if match is None:
+        return message
+    pairs = zip(fields, match.groups(), strict=True)
+    words = [(names[field] or field) if word == field else word for field, word in pairs]
+    text = "".join(f"{piece}{word}" for piece, word in zip(pieces, [*words, ""], strict=True))
+    return re.sub(r"(--[\w-]+)=", r"\1 ", text)
+
+
+def _on_one_cluster(summary: Summary, names: KnownNames) -> Findings:
+    if summary["result"]["n_clusters"] > 1 or _slices(summary):
+        return
+    why = "With one cluster there is nothing to separate, and there are no weights to learn"
+    remedy = f"try two or more, or {names['Stability']}"
+    if searches := _searched_for(summary, "n_clusters"):
+        remedy, why = f"set {names['n_clusters']}", "There are too few cases to look for clusters"
+        if searches[0]["table"]["rows"]:
+            why = "The search found no reliable clusters: all cases are one group"
+    yield "One cluster", {"why": why, "remedy": remedy}
+
+
+def _on_choice_of_features(summary: Summary, names: KnownNames) -> Findings:
+    """Say that features are skewed, that none differs, or that one has most of the weight."""
+    data, result, p = summary["data"], summary["result"], summary["result"]["n_units"]
+    if (data["skewness"] or 0) >= SKEWED and names["Preparer()"]:
+        yield "Skewed features", {}
+    if result["n_clusters"] > 1 and result["n_different"] == 0:
+        yield "No feature differs", {}
+    bound, top, spreads = result["l1_bound"], result["top_feature"], data["spreads"]
+    if bound is None or p == 1 or result["top_share"] < (NEARLY_ALL if p < 3 else MOST_WEIGHT):
+        return
+    is_asked_for = bound <= 1 + 1e-9 and not result["automatic"]
+    if is_asked_for or ON_UNITS & set(summary["warning_kinds"]):  # which say so already
+        return
+    remedy = "leave it out to see whether others do."
+    if "drop" in names:
+        option = names.with_value("drop", shlex.quote(top))
+        remedy = f"to see whether others do, leave it out by {option}"
+    if spreads and spreads["largest"] == top and spreads["ratio"] >= WIDE and names[STANDARDIZE]:
+        remedy = f"if its units differ, try {names[STANDARDIZE]}"
+    share = percent(result["top_share"])
+    yield "One feature decides", {"feature": cleaned(top, 24), "share": share, "remedy": remedy}
+
+
+def _on_silhouettes(summary: Summary, names: KnownNames) -> Findings:
+    mean = summary["result"]["silhouette"]
+    low = [c for c in summary["clusters"] if (c["silhouette"] or 1) < LOW_IN_CLUSTER]
+    if mean is not None and mean < LOW_SILHOUETTE:
+        yield "Clusters overlap", {"mean": f"{mean:.2f}"}
+    elif low:
+        which = sentence_list([f"{c['cluster']} ({c['silhouette']:.2f})" for c in low], 2)
+        yield "A weak cluster", {"clusters": f"cluster{'s' * (len(low) > 1)} {which}"}
+
+
+def _on_small_clusters(summary: Summary, names: KnownNames) -> Findings:
+    """Say that clusters are so small that they may be outliers."""
+    result, n, K = summary["result"], summary["data"]["n_cases"], summary["result"]["n_clusters"]
+    most = min(max(result["n_trim"], SMALL_SHARE * n, 2), MOST_SMALL)
+    small = [c for c in summary["clusters"] if 0 < c["size"] <= most and 2 * c["size"] * K < n]
+    if small and K > 1:
+        sizes = [f"cluster {c['cluster']} has {count(c['size'], 'case')}" for c in small]
+        what = "which may be outliers rather than groups; look at them"
+        if sum(c["size"] for c in small) == 1:
+            what = "which may be an outlier; look at it"
+        yield "Small clusters", {"sizes": sentence_list(sizes, 2)[1:], "what": what}
+
+
+def _on_trimming(summary: Summary, names: KnownNames) -> Findings:
+    n, result = summary["data"]["n_cases"], summary["result"]
+    n_trim, n_outliers = result["n_trim"], result["n_outliers"]
+    if not result["trim_given"]:
+        return
+    # Rounded up, as the number of trimmed cases is rounded down. By weight, as trimming goes.
+    share = min(math.ceil(1000 * (result["outlier_share"] or 1 / n)) / 1000, 0.49)
+    values = {
+        "n": f"{n_outliers:,}",
+        "n_trim": f"{n_trim:,}",
+        "share": names.with_value("trim", share),
+        "auto": names.with_value("trim", "auto"),
+    }
+    if n_outliers > 2 * n_trim and n_outliers - n_trim >= max(5, 0.02 * n):
+        yield "More outliers than trimmed", values
+    elif n_trim >= 4 and n_outliers < n_trim / 4:
+        few = f"only {count(n_outliers, 'looks like an outlier', 'look like outliers')}"
+        few = few if n_outliers else "none looks like an outlier"
+        yield "Fewer outliers than trimmed", values | {"few": few}
+
+
+def _on_missing_cells(summary: Summary, names: KnownNames) -> Findings:
+    """Say that much is missing, or all of a case, or that a cell is too large for a distance."""
+    data = summary["data"]
+    if data["share_missing"] >= MANY_MISSING:
+        yield "Many missing cells", {"share": percent(data["share_missing"])}
+    if (n_blind := data["n_blind"]) >= max(1, MANY_BLIND * data["n_cases"]):
+        them, theirs = ("it", "its cluster is") if n_blind == 1 else ("them", "their clusters are")
+        where, remedy = "at all", f"leave {them} out"
+        if data["n_empty"] < n_blind:
+            where = "in the features that have weight"
+            remedy += f", or raise {names['l1_bound']}"
+        cases = count(n_blind, "case has", "cases have")
+        values = {"cases": cases, "where": where, "theirs": theirs, "remedy": remedy}
+        yield "Cases without data", values
+    if data["n_infinite"]:
+        yield "Cells too large", {"cases": count(data["n_infinite"], "case has", "cases have")}
+
+
+def _on_bound(summary: Summary, names: KnownNames) -> Findings:
+    result = summary["result"]
+    bound, p, few = result["l1_bound"], result["n_units"], result["n_enough"]
+    if bound is None or p == 1 or result["n_clusters"] == 1:
+        return
+    values = {"bound": number(bound), "auto": names.with_value("l1_bound", "auto")}
+    if bound >= p**0.5 * (1 - 1e-9):
+        yield "No sparsity", values
+    elif result["n_different"] == p > few:
+        enough = count(few, "is", "are")
+        setting = names.with_value("n_features", few)
+        yield "Every feature differs", {"p": f"{p:,}", "few": enough, "setting": setting}
+    elif result["n_selected"] == p and result["n_different"] is None:
+        yield "Every feature has weight", values
+    elif bound <= 1 + 1e-9 and not result["automatic"]:
+        yield "A single feature", values
+
+
+def _on_searches(summary: Summary, names: KnownNames) -> Findings:
+    """Say that a search suggests otherwise, or that nobody has asked whether there are clusters."""
+    for search in summary["searches"]:
+        for parameter, value in search["suggests"].items():
+            # How far a setting may be from a suggestion that is itself an estimate.
+            tolerance = {"n_clusters": 0.0, "l1_bound": 0.2 * value, "trim": 0.02 + 1e-9}[parameter]
+            setting = summary["result"][parameter]
+            if setting is not None and abs(setting - value) > tolerance:
+                suggested = names.with_value(parameter, value)
+                values = {"suggested": suggested, "setting": number(setting)}
+                yield "A search suggests otherwise", values | {"search": names[search["name"]]}
+    if (K := summary["result"]["n_clusters"]) > 1 and not _searched_for(summary, "n_clusters"):
+        yield "Not tested", {"K": K}

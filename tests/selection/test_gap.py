@@ -1,0 +1,213 @@
+"""The gap for the bound: its table, its rules, and the features that it finds."""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_simulation
+from rskc.selection import GapL1
+from rskc.selection.gap import within_one_error
+from search_kinds import HOW, assert_one_sentence, with_missing
+
+
+@cache
+def simulation(model=1):
+    return make_simulation(model, 0, n_features=100, n_informative=15)
+
+
+def gap_l1(X, l1_bounds=8, trim=0.05, n_permutations=5, K=3, **params):
+    model = RobustSparseKMeans(K, trim=trim)
+    return GapL1(model, l1_bounds, n_permutations=n_permutations, **HOW, **params).fit(X)
+
+
+@cache
+def found():
+    """The search on the simulation, which several tests look at."""
+    return gap_l1(simulation().data)
+
+
+def test_gap_and_standard_error_by_hand():
+    gap, table, logs = found(), found().table_, found().permuted_log_objectives_
+    assert " ".join(table.columns) == (
+        "l1_bound n_features objective log_objective permuted_mean gap standard_error chosen"
+    )
+    assert logs.shape == (5, len(table))
+    assert_allclose(table.log_objective, np.log(table.objective))
+    assert_allclose(table.permuted_mean, logs.mean(axis=0))
+    assert_allclose(table.gap, table.log_objective - logs.mean(axis=0))
+    spread = np.sqrt(((logs - logs.mean(axis=0)) ** 2).mean(axis=0))
+    assert_allclose(table.standard_error, spread * np.sqrt(1 + 1 / 5))
+    assert gap.l1_bound_ == table.l1_bound[table.gap.idxmax()]
+    enough = table.gap >= table.gap.max() - table.standard_error[table.gap.idxmax()]
+    assert gap.l1_bound_1se_ == table.l1_bound[enough].min() <= gap.l1_bound_
+    assert table.l1_bound[table.chosen].tolist() == [gap.l1_bound_1se_]
+    assert gap.best_estimator_.l1_bound == gap.l1_bound_1se_
+
+
+@pytest.mark.parametrize(
+    ("gaps", "errors", "row"),
+    [
+        ([1, 2, 3], [0.1, 0.1, 0.5], 2),
+        ([1, 2.6, 3], [9, 9, 0.5], 1),  # the error of the largest counts, not their own
+        ([2.5, 1, 3], [0, 0, 0.5], 0),
+        ([3, 3, 1], [0, 0, 0], 0),
+        ([1], [0], 0),
+    ],
+)
+def test_one_standard_error_by_hand(gaps, errors, row):
+    assert within_one_error(pd.DataFrame({"gap": gaps, "standard_error": errors})) == row
+
+
+def test_the_largest_gap_can_be_asked_for():
+    gap = gap_l1(simulation().data, rule="largest")
+    assert gap.best_estimator_.l1_bound == gap.l1_bound_
+    assert gap.table_.l1_bound[gap.table_.chosen].tolist() == [gap.l1_bound_]
+
+
+def test_the_objective_is_that_of_a_fit_with_the_bound():
+    model, row = found().best_estimator_, found().table_[found().table_.chosen].iloc[0]
+    assert model.objective_ / (~model.trimmed_).sum() == pytest.approx(row.objective, rel=0.01)
+
+
+# ---- Laws
+
+
+@pytest.mark.parametrize(("trim", "tolerance"), [(0, 1e-9), (0.05, 0.1)])
+def test_objectives_of_permuted_data_do_not_fall_along_the_bounds(trim, tolerance):
+    """With trimming they may, since other cases are trimmed; seldom, and by 0.06 in the log."""
+    X, evenly = simulation(1 if trim else 0).data, np.geomspace(1.2, 10, 6)
+    gap = gap_l1(X, evenly, trim=trim, n_permutations=10)
+    steps = np.diff(gap.permuted_log_objectives_, axis=1)
+    assert steps.min() >= -tolerance
+    assert (steps < -1e-3).mean() <= 0.1
+    assert (steps.mean(axis=0) >= -1e-9).all()
+    n_features = gap.table_.n_features.to_numpy()
+    assert (np.diff(n_features) >= -2).all()
+    assert n_features[-1] > 3 * n_features[0]
+
+
+def test_objectives_do_not_fall_where_bounds_close_in():
+    gap = gap_l1(simulation(0).data, trim=0, n_permutations=10)
+    assert np.diff(gap.permuted_log_objectives_, axis=1).min() >= -1e-9
+
+
+def test_bounds_that_are_given_are_the_rows():
+    gap = gap_l1(simulation().data, [5, 2.5, 10, 2.5, 1], n_permutations=2)
+    assert gap.table_.l1_bound.tolist() == [1, 2.5, 5, 10]
+    assert gap_l1(simulation().data, 3.0, n_permutations=2).l1_bound_ == 3
+
+
+@pytest.mark.parametrize("number", [2, 3, 5, 10])
+def test_a_number_of_bounds_is_not_exceeded_and_reaches_the_root(number):
+    bounds = gap_l1(simulation().data, number, n_permutations=2).table_.l1_bound
+    assert 2 <= len(bounds) <= number
+    assert (np.diff(bounds) > 0).all()
+    assert bounds.iloc[-1] == pytest.approx(10)
+    assert bounds.iloc[0] == pytest.approx(1.2)
+
+
+@pytest.mark.parametrize("change", [lambda X: X * 1000, lambda X: X / 1024, lambda X: X + 100])
+def test_the_gap_does_not_see_unit_and_origin(change):
+    moved = gap_l1(change(simulation().data))
+    assert_allclose(moved.table_.l1_bound, found().table_.l1_bound)
+    assert_allclose(moved.table_.gap, found().table_.gap, atol=1e-9)
+    assert moved.l1_bound_1se_ == found().l1_bound_1se_
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_order_of_cases_and_columns_hardly_matters(axis):
+    """Other permutations are drawn then, and other starts: bounds and gaps differ by chance."""
+    X, bounds = simulation().data, [2, 3, 4, 6, 10]
+    order = np.random.default_rng(0).permutation(X.shape[axis])
+    here, there = gap_l1(X, bounds), gap_l1(np.take(X, order, axis=axis), bounds)
+    assert_allclose(there.table_.log_objective, here.table_.log_objective, atol=0.02)
+    assert_allclose(there.table_.gap, here.table_.gap, atol=0.1)
+    support = here.best_estimator_.get_support()
+    moved = support if axis == 0 else support[order]
+    assert np.count_nonzero(there.best_estimator_.get_support() != moved) <= 8
+
+
+# ---- What is found
+
+
+def found_features(seeds, trim, **params):
+    """Number of features, of true ones, and the size of the least cluster for each data set."""
+    rows = []
+    for seed in seeds:
+        table = make_simulation(1, seed)
+        model = RobustSparseKMeans(3, trim=trim)
+        gap = GapL1(model, progress=False, random_state=0, **params).fit(table.data)
+        support = gap.best_estimator_.get_support()
+        sizes = np.bincount(gap.best_estimator_.labels_, minlength=3)
+        rows.append((support.sum(), (support & table.informative).sum(), sizes.min()))
+    return np.transpose(rows)
+
+
+def test_the_bound_is_right_with_trimming_and_wrong_without():
+    selected, true, sizes = found_features(range(3), 0.05, n_permutations=5)
+    assert ((selected >= 40) & (selected <= 60)).all(), selected
+    assert true.mean() >= 45
+    assert sizes.min() > 5
+    selected, _, sizes = found_features(range(3), 0, n_permutations=5)
+    assert ((selected > 100) | (selected < 20) | (sizes == 1)).all()
+
+
+@pytest.mark.slow
+def test_the_bound_is_right_on_twenty_data_sets():
+    selected, true, _ = found_features(range(20), 0.05)
+    print(f"features {selected.mean():.1f} ({selected.min()}-{selected.max()}), true {true.mean()}")
+    assert 45 <= selected.mean() <= 55
+    assert np.count_nonzero((selected >= 40) & (selected <= 60)) >= 18
+    assert true.mean() >= 45
+
+
+def test_the_bound_with_missing_values():
+    X = with_missing(simulation().data)
+    X[7] = np.nan
+    support = gap_l1(X).best_estimator_.get_support()
+    assert 8 <= support.sum() <= 30
+    assert (support & simulation().informative).sum() >= 8
+
+
+# ---- Refused, and warned of
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"K": 1}, "n_clusters=1 must be an integer >= 2"),
+        ({"l1_bounds": 1}, "l1_bounds=1 must be an integer >= 2"),
+        ({"l1_bounds": [2, 10.1]}, r"l1_bounds=10.1 must be a number in \[1, 10\)"),
+        ({"l1_bounds": [0.5, 2]}, r"l1_bounds=0.5 must be a number in \[1, 10\)"),
+        ({"l1_bounds": [np.nan]}, "l1_bounds"),
+        ({"l1_bounds": []}, r"l1_bounds=\[\] is empty; give how many bounds"),
+        ({"l1_bounds": "many"}, "l1_bounds='many' must be how many bounds"),
+        ({"n_permutations": 1}, "n_permutations=1"),
+        ({"rule": "2se"}, "rule='2se' must be one of '1se', 'largest'"),
+        ({"X": np.arange(30.0)[:, None]}, "one feature only"),
+    ],
+)
+def test_wrong_parameters_are_refused(params, words):
+    with pytest.raises(ValueError, match=words) as error:
+        gap_l1(**{"X": simulation().data, **params})
+    assert_one_sentence(error)
+
+
+def test_squares_that_overflow_are_reported_as_in_a_fit():
+    X = simulation().data * 1e170
+    for fit in (RobustSparseKMeans(3).fit, gap_l1):
+        with pytest.raises(ValueError, match="The squares of X overflow"):
+            fit(X)
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_predict"])
+def test_a_warning_of_the_chosen_model_names_the_users_line(method):
+    model = RobustSparseKMeans(2, max_iter=1, tol=0, n_init=1, random_state=0)
+    search = GapL1(model, n_permutations=3, **HOW)
+    with pytest.warns(UserWarning, match="Not converged") as warned:
+        getattr(search, method)(make_simulation(model=1, random_state=0).data)
+    assert {warning.filename for warning in warned} == {__file__}

@@ -1,0 +1,148 @@
+"""The grid: its table, the consensus of its fits, and the setting that it chooses."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
+
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_simulation
+from rskc.metrics import classification_error_rate
+from rskc.selection import GapL1, GridSearch
+from rskc.selection import grid as grid_module
+from search_kinds import HOW, MODEL, assert_one_sentence, corners, fitted, with_missing
+
+
+def grid_of(*settings, model=MODEL, X=None):
+    return GridSearch(model, *settings, **HOW).fit(corners() if X is None else X)
+
+
+# ---- By hand
+
+
+def test_consensus_by_hand():
+    def partition(labels, trimmed=()):
+        return {"labels": np.array(labels), "trimmed": np.isin(np.arange(6), trimmed)}
+
+    a, b, c = [0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0]
+    fits = [partition(labels) for labels in (a, b, c)]
+    alike = adjusted_rand_score(a, b)
+    assert 0 < alike < 1
+    expected = [(1 + alike) / 2, alike, (1 + alike) / 2]
+    consensus = grid_module._consensus
+    assert_allclose(consensus(fits, np.full(3, 2), None), expected)
+    numbers = np.repeat([2, 3], 3)
+    assert_allclose(consensus(fits + fits[::-1], numbers, None), expected + expected[::-1])
+    trimmed = [partition(a), partition(b, [2])]  # the case that differs
+    assert_allclose(consensus(trimmed, np.full(2, 2), None), [1, 1])
+
+
+def test_of_equals_the_simplest_is_agreed_on():
+    table = pd.DataFrame(
+        {
+            "n_clusters": [2, 3, 3, 3, 3],
+            "consensus": [1, 0.9, 0.9, 0.9, 0.8],
+            "n_features": [1, 7, 5, 5, 1],
+            "trim": [0, 0, 0.1, 0.05, 0],
+        }
+    )
+    assert grid_module._most_agreed_row(table, 3) == 3
+    assert grid_module._most_agreed_row(table, 2) == 0
+
+
+# ---- The table
+
+
+def test_rows_are_all_combinations():
+    grid = grid_of((2, 3), [2, 1.5], [0.1, 0])
+    rows = grid.table_[["n_clusters", "l1_bound", "trim"]].to_numpy().tolist()
+    assert rows == [[K, s, t] for K in (2, 3) for t in (0, 0.1) for s in (1.5, 2)]
+    assert " ".join(grid.table_.columns) == (
+        "n_clusters trim l1_bound n_trim objective inertia within n_features n_outliers "
+        "silhouette consensus chosen"
+    )
+    best = grid.table_[grid.table_.chosen]
+    assert len(best) == 1
+    for name in ("n_clusters", "l1_bound", "trim"):
+        value = grid.best_params_[name]
+        assert best[name].item() == value
+        assert getattr(grid.best_estimator_, name) == value
+    alike = grid.table_[grid.table_.n_clusters == 3]
+    assert best.consensus.item() == pytest.approx(alike.consensus.max())
+    assert best.n_clusters.item() == 3
+
+
+def test_figures_are_those_of_the_fits():
+    grid = fitted("GridSearch")
+    model, row = grid.best_estimator_, grid.table_[grid.table_.chosen].iloc[0]
+    assert row.n_trim == model.n_trim_
+    assert row.n_features == model.get_support().sum()
+    assert row.objective == pytest.approx(model.objective_ / (~model.trimmed_).sum(), rel=0.01)
+    assert row.inertia == pytest.approx(model.inertia_, rel=0.01)
+    assert classification_error_rate(model.labels_, np.arange(60) % 3) == 0
+
+
+def test_weights_obey_both_norms_along_the_bounds():
+    model = RobustSparseKMeans(3, random_state=0)
+    X = make_simulation(1, 0, n_features=100, n_informative=15).data
+    grid = grid_of(None, [1.5, 2.5, 4, 6, 10], 0.05, model=model, X=X)
+    weights, table = grid.weights_, grid.table_
+    assert weights.shape == (5, 100)
+    assert (weights >= 0).all()
+    assert_allclose(np.linalg.norm(weights, axis=1), 1)
+    assert (weights.sum(axis=1) <= table.l1_bound * (1 + 1e-9)).all()
+    assert_array_equal(table.n_features, (weights > 0).sum(axis=1))
+    for bound, objective in zip(table.l1_bound, table.objective, strict=True):
+        alone = clone(model).set_params(l1_bound=bound, trim=0.05).fit(X)
+        assert objective >= 0.999 * alone.objective_ / (~alone.trimmed_).sum()
+
+
+def test_a_grid_without_sparsity():
+    dense = clone(MODEL).set_params(l1_bound=None)
+    grid = grid_of((2, 3), None, [0, 0.1], model=dense)
+    assert len(grid.table_) == 4
+    assert grid.table_.l1_bound.isna().all()
+    assert set(grid.best_params_) == {"n_clusters", "trim"}
+    assert grid.best_estimator_.l1_bound is None
+    assert (grid.table_.n_features == 8).all()
+    one_feature = grid_of(2, None, [0], model=dense, X=corners(2)[:, :1])
+    assert one_feature.table_.consensus.tolist() == [0]
+
+
+def test_a_grid_with_missing_values_finds_the_truth():
+    grid = grid_of(None, 3, [0, 0.1], X=with_missing(corners()))
+    assert len(grid.table_) == 6
+    assert classification_error_rate(grid.best_estimator_.labels_, np.arange(60) % 3) < 0.1
+
+
+def test_the_bound_of_the_estimator_is_kept_where_none_is_tried():
+    grid = grid_of((2, 3), None, [0, 0.1], model=RobustSparseKMeans(4, n_features=4, n_init=3))
+    assert (grid.table_.n_features == 4).all()
+    assert grid.best_estimator_.n_features == 4
+    assert grid.best_estimator_.n_clusters == 2  # the estimator's was not tried
+
+
+def test_the_number_of_features_of_the_estimator_gives_way():
+    model = RobustSparseKMeans(3, n_features=4, n_init=3)
+    for search in (GridSearch(model, 3, [2], [0], **HOW), GapL1(model, 3, **HOW)):
+        best = search.fit(corners()).best_estimator_
+        assert best.n_features is None
+        assert best.l1_bound is not None
+
+
+@pytest.mark.parametrize(
+    ("trims", "words"),
+    [
+        ([0, 0.5], "trims=0.5 must be a number in"),
+        ([-0.1], "trims=-0.1"),
+        ([], r"trims=\[\] is empty; give a share of cases"),
+        ("much", "trims='much' must be a share of cases"),
+        ([None], "trims=None"),
+    ],
+)
+def test_wrong_shares_are_refused(trims, words):
+    with pytest.raises(ValueError, match=words) as error:
+        grid_of(None, 5, trims)
+    assert_one_sentence(error)

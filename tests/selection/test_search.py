@@ -1,0 +1,398 @@
+"""What holds for all searches: with any jobs, when stopped, by weight, on tables of any kind."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.cluster import AgglomerativeClustering, KMeans
+from sklearn.exceptions import NotFittedError
+
+from rskc import RobustSparseKMeans, selection
+from rskc.inputs.labels import adjusted_rand_index
+from rskc.report._searches import sections_of
+from rskc.selection import Clest, GapL1, GridSearch, runner
+from rskc.selection.findings import describe
+from rskc.selection.search import MAX_SAMPLES
+from rskc.selection.subsample import draw_cases
+from search_kinds import (
+    HOW,
+    SEARCHES,
+    Calls,
+    assert_one_sentence,
+    assert_same,
+    assert_sound,
+    corners,
+    count_results,
+    each_search,
+    fitted,
+    search_of,
+    stopped,
+)
+from table_kinds import TABLES, each_table
+
+pytestmark = pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
+
+
+# ---- As estimators
+
+
+def test_the_public_searches_are_these():
+    assert sorted(SEARCHES) == selection.__all__
+
+
+@each_search
+def test_a_search_is_an_estimator(name):
+    search = SEARCHES[name]
+    assert search.get_params()["estimator__n_init"] == 3
+    copy = clone(search)
+    assert copy is not search
+    assert copy.get_params()["random_state"] == 0
+    assert copy.set_params(estimator__n_init=2, n_jobs=None).estimator.n_init == 2
+    assert search.estimator.n_init == 3
+    assert name in repr(search)
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        copy.set_params(color="blue")
+    with pytest.raises(NotFittedError):
+        clone(search).predict(corners())
+
+
+@each_search
+def test_a_fitted_search_predicts_is_pickled_and_repeats_its_refit(name):
+    search = search_of(name)
+    labels = search.fit_predict(corners())
+    assert_array_equal(search.predict(corners()), labels)
+    assert_array_equal(search.best_estimator_.labels_, labels)
+    assert not hasattr(search.estimator, "labels_")
+    assert search.table_.chosen.sum() == 1
+    again = pickle.loads(pickle.dumps(search))
+    assert_same(again, search)
+    assert_array_equal(again.predict(corners()), labels)
+    assert search.best_estimator_.random_state is not None
+    refit = clone(search.best_estimator_).fit(corners())
+    assert_array_equal(refit.feature_weights_, search.best_estimator_.feature_weights_)
+    seeded = search_of(name, estimator__random_state=5).fit(corners())
+    assert seeded.best_estimator_.random_state == 5
+
+
+@each_search
+def test_names_of_a_data_frame_are_kept(name):
+    names = [f"gene{j}" for j in range(8)]
+    frame = pd.DataFrame(corners(), columns=names, index=[f"s{i}" for i in range(60)])
+    search = search_of(name).fit(frame)
+    assert search.feature_names_in_.tolist() == names
+    assert search.best_estimator_.feature_names_in_.tolist() == names
+    assert search.best_estimator_.case_names_in_[3] == "s3"
+    assert_same(search, fitted(name), {"feature_names_in_", "changes_"})
+
+
+@each_search
+@pytest.mark.parametrize("X", [[[1.0, np.inf], [0, 1], [2, 3]], [1, 2, 3], np.empty((0, 3))])
+def test_data_that_are_no_table_of_numbers_are_refused(name, X):
+    with pytest.raises(ValueError):
+        search_of(name).fit(X)
+
+
+@each_search
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"n_jobs": 0}, "n_jobs=0 must be None or an integer other than 0"),
+        ({"random_state": "seven"}, "random_state=.* must be None, an integer"),
+        *(
+            ({"max_samples": most}, "max_samples=.* must be an integer >= 1 or None")
+            for most in (0, 2.5, "all", True)
+        ),
+        ({"estimator__n_init": 0}, "n_init=0"),
+        ({"estimator": None}, "estimator=None must be a"),
+        ({"estimator": AgglomerativeClustering()}, "estimator=.* must be a"),
+    ],
+)
+def test_wrong_parameters_are_refused(name, params, words):
+    with pytest.raises((ValueError, TypeError), match=words) as error:
+        search_of(name, **params).fit(corners())
+    assert_one_sentence(error)
+
+
+@pytest.mark.parametrize("name", ["GapL1", "GridSearch"])
+def test_what_needs_a_bound_says_so(name):
+    with pytest.raises(TypeError, match="must be a RobustSparseKMeans") as error:
+        search_of(name, estimator=KMeans(3)).fit(corners())
+    assert_one_sentence(error)
+
+
+# ---- Jobs and seeds
+
+
+@each_search
+def test_any_number_of_jobs_gives_the_same(name, in_processes):
+    assert_same(search_of(name, n_jobs=2).fit(corners()), fitted(name))
+
+
+@pytest.mark.slow
+def test_tasks_that_begin_here_and_end_in_processes_give_the_same(in_processes, monkeypatch):
+    monkeypatch.setattr(runner, "SERIAL_SECONDS", 0.05)
+    assert_same(search_of("Clest", n_jobs=2).fit(corners()), fitted("Clest"))
+
+
+def test_other_seeds_give_other_splits():
+    noise = np.random.default_rng(3).standard_normal((30, 3))
+    one, other = (search_of("Clest", random_state=seed).fit(noise) for seed in (0, 1))
+    assert (one.observed_cers_ != other.observed_cers_).any()
+
+
+@pytest.mark.parametrize("kind", [int, np.random.RandomState, np.random.default_rng])
+def test_any_seed_decides(kind):
+    one, other = (search_of("Clest", random_state=kind(7)).fit(corners()) for _ in range(2))
+    assert_same(one, other)
+    if kind is np.random.RandomState:
+        assert_same(one, search_of("Clest", random_state=7).fit(corners()))
+
+
+# ---- Stopped, and gone on with
+
+
+@each_search
+def test_a_search_that_was_stopped_goes_on_to_the_same_result(name, tmp_path):
+    path, calls = tmp_path / "checkpoint", Calls()
+    for number in (1, 2):
+        stopped(name, path, number)
+        assert count_results(path) == number
+    assert_sound(path)
+    search = search_of(name, checkpoint=path, progress=calls).fit(corners())
+    assert calls[0][0] == 2
+    assert_same(search, fitted(name))
+
+
+@each_search
+def test_a_finished_search_is_read_and_not_run(name, tmp_path, monkeypatch):
+    path = tmp_path / "checkpoint"
+    search_of(name, checkpoint=path).fit(corners())
+
+    def no_work(*args):
+        raise AssertionError("a task was run")
+
+    monkeypatch.setattr(runner, "_numbered", no_work)
+    assert_same(search_of(name, checkpoint=str(path)).fit(corners()), fitted(name))
+    with pytest.raises(AssertionError, match="a task was run"):
+        search_of(name).fit(corners())
+
+
+# ---- Case weights
+
+
+def figures(search, without=()):
+    return search.table_.drop(columns=list(without)).to_numpy(float)
+
+
+def weights_of(seed):
+    return np.random.default_rng(seed).integers(0, 4, 60).astype(float)
+
+
+@each_search
+def test_equal_weights_change_nothing(name):
+    for weights in (np.ones(60), np.full(60, 0.3)):
+        search = search_of(name).fit(corners(), sample_weight=weights)
+        assert_same(search, fitted(name))
+
+
+@each_search
+def test_scaling_all_weights_changes_nothing(name):
+    weights = np.random.default_rng(1).uniform(0.2, 3, 60)
+    one, other = (
+        search_of(name).fit(corners(seed=1), sample_weight=scale * weights) for scale in (1, 4)
+    )
+    sums = ["inertia"] if name == "GridSearch" else []
+    assert_array_equal(figures(one, sums), figures(other, sums))
+    assert_array_equal(one.best_estimator_.labels_, other.best_estimator_.labels_)
+
+
+@each_search
+def test_weights_matter_and_a_case_of_weight_0_is_not_searched_on(name):
+    X, weights = corners(seed=2), weights_of(2)
+    there = weights > 0
+    X[~there] = 1e3
+    one = search_of(name).fit(X, sample_weight=weights)
+    other = search_of(name).fit(X[there], sample_weight=weights[there])
+    assert_array_equal(figures(one), figures(other))
+    labels = one.best_estimator_.labels_[there], other.best_estimator_.labels_
+    assert adjusted_rand_index(*labels) == 1
+    assert (one.n_samples_, one.n_samples_used_) == (60, there.sum())
+    assert "cases that have a weight above 0. Cases count by their weights." in describe(one).sample
+    assert_array_equal(one.best_estimator_.sample_weight_, weights)
+    equal = search_of(name).fit(X[there])
+    assert not np.array_equal(figures(equal), figures(other), equal_nan=True)
+
+
+def test_sparse_matrices_are_searched_by_weight():
+    X, weights = corners(seed=7), weights_of(7)
+    X[::2, 3:] = 0
+    dense, sparse = (
+        search_of("Clest").fit(kind(X), sample_weight=weights) for kind in (np.array, csr_array)
+    )
+    assert_allclose(figures(sparse), figures(dense))
+
+
+# ---- Tables with more cases than a search works on, and of other kinds
+
+
+def many():
+    """Clusters of 400 cases, some of them outlying."""
+    X = corners(n=400)
+    X[::50] += np.random.default_rng(1).uniform(20, 40, (8, 8))
+    return X
+
+
+def drawn(random_state=0):
+    seed = int(np.random.RandomState(random_state).randint(2**31))
+    return draw_cases(400, 150, seed)
+
+
+def assert_same_choice(search, other):
+    pd.testing.assert_frame_equal(search.table_, other.table_)
+    assert search._chosen() == other._chosen()
+
+
+@each_search
+def test_small_tables_are_searched_whole(name):
+    assert fitted(name).n_samples_used_ == 60
+    assert fitted(name).get_params()["max_samples"] == MAX_SAMPLES == 5000
+    for most in (None, 60):
+        assert_same(search_of(name, max_samples=most).fit(corners()), fitted(name))
+
+
+@each_search
+def test_a_search_on_a_part_is_that_on_the_drawn_cases_and_fits_all(name):
+    X = many()
+    part = search_of(name, max_samples=150).fit(X)
+    assert (part.n_samples_used_, part.n_samples_) == (150, 400)
+    whole = search_of(name).fit(X[drawn()])
+    assert_same_choice(part, whole)
+    alone = clone(part.estimator).set_params(**part._chosen())
+    alone.set_params(random_state=part.best_estimator_.random_state).fit(X)
+    assert_array_equal(part.best_estimator_.labels_, alone.labels_)
+    assert_allclose(part.best_estimator_.objective_, alone.objective_, rtol=1e-12)
+    assert not hasattr(part, "_warm")
+    told, untold = (sections_of(search)[0]["explain"] for search in (part, whole))
+    assert "Searched on 150 of the 400 cases, drawn at random." in told
+    assert "Searched" not in untold
+
+
+def test_too_small_a_part_is_refused_and_leaves_no_checkpoint(tmp_path):
+    path = tmp_path / "checkpoint"
+    with pytest.raises(ValueError, match="n_clusters=3 is more than 2 cases, as many as"):
+        search_of("Clest", max_samples=8, checkpoint=path).fit(many())
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("random_state", [0, None])
+def test_a_checkpoint_is_of_its_part(random_state, tmp_path):
+    path, calls = tmp_path / "checkpoint", Calls()
+    how = {"max_samples": 150, "checkpoint": path, "random_state": random_state}
+    stopped("Clest", path, 2, many(), max_samples=150, random_state=random_state)
+    with pytest.raises(ValueError, match=r"made with max_samples=150 .* has max_samples=160"):
+        search_of("Clest", **how | {"max_samples": 160}).fit(many())
+    with pytest.raises(ValueError, match="made with other data"):
+        search_of("Clest", **how).fit(many() + 1e-9)
+    search = search_of("Clest", **how, progress=calls).fit(many())
+    assert calls[0][0] == 2
+    if random_state is not None:
+        assert_same(search, search_of("Clest", max_samples=150).fit(many()))
+
+
+@each_table
+def test_a_checkpoint_serves_every_kind_of_table(kind, tmp_path):
+    path, calls = tmp_path / "checkpoint", Calls()
+    stopped("Clest", path, 4, many(), max_samples=150)
+    how = {"max_samples": 150, "checkpoint": path, "progress": calls}
+    search_of("Clest", **how).fit(TABLES[kind](many()))
+    assert calls[0][0] == 4
+
+
+@each_table
+@pytest.mark.parametrize("most", [40, None])
+@pytest.mark.parametrize("name", ["GapL1", "Stability"])
+def test_every_kind_of_table_gives_the_same_choice(name, most, kind):
+    search = search_of(name, max_samples=most).fit(TABLES[kind](corners()))
+    numpy = search_of(name, max_samples=most).fit(corners())
+    assert_same_choice(search, numpy)
+    labels = search.best_estimator_.labels_
+    assert type(labels).__module__.split(".")[0] == {"tensor": "torch"}.get(kind, "dask")
+    if (name, most) != ("GapL1", None):  # there a fit in memory starts from the path's solution too
+        assert_array_equal(np.asarray(labels), numpy.best_estimator_.labels_)
+    assert not hasattr(search, "_warm")
+
+
+def test_infinite_cells_among_the_drawn_are_refused():
+    X = many()
+    X[drawn()[3], 2] = np.inf
+    with pytest.raises(ValueError, match="Input X contains infinity"):
+        search_of("Clest", max_samples=150).fit(TABLES["array"](X))
+
+
+# ---- Small odd tables: a result, or one sentence
+
+cells = st.sampled_from([0.0, 0.0, 1.0, -1.0, 2.5, 30.0, np.nan]) | st.floats(-5, 5, width=16)
+
+
+@st.composite
+def tables(draw):
+    n, p = draw(st.integers(6, 15)), draw(st.integers(1, 6))
+    rows = draw(st.lists(st.lists(cells, min_size=p, max_size=p), min_size=3, max_size=n))
+    X = np.array([rows[i % len(rows)] for i in range(n)])
+    X[:, 0] += draw(st.sampled_from([0.0, 0.1])) * np.arange(n)
+    if p > 1 and draw(st.booleans()):
+        X[:, -1] = draw(st.sampled_from([3.0, np.nan]))
+    return X
+
+
+numbers = st.lists(st.integers(1, 5), min_size=1, max_size=2)
+trims = st.sampled_from([0.0, 0.1, 0.3, 0.49])
+bounds = st.sampled_from([2, 3, [1.0], [1.2, 1.4], [2.0], [1.0, 2.4]])
+models = st.builds(
+    RobustSparseKMeans,
+    st.integers(1, 4),
+    trim=trims,
+    l1_bound=st.sampled_from([None, "auto", 1.0, 1.3]),
+    n_init=st.just(2),
+)
+few = {"n_splits": st.just(2), "n_references": st.just(2), "level": st.just(0.4)}
+ODD = {
+    "Clest": st.builds(
+        Clest,
+        models,
+        numbers,
+        rule=st.sampled_from(["agreement", "paper"]),
+        reference=st.sampled_from(["pca", "uniform"]),
+        **few,
+    ),
+    "GapL1": st.builds(GapL1, models, bounds, n_permutations=st.just(2)),
+    "GridSearch": st.builds(
+        GridSearch,
+        models,
+        st.none() | numbers,
+        st.none() | bounds,
+        st.lists(trims, min_size=1, max_size=2),
+    ),
+}
+
+
+@settings(max_examples=15)
+@pytest.mark.parametrize("name", ODD)
+@given(data=st.data(), X=tables())
+def test_odd_tables_are_clustered_or_refused_in_a_sentence(name, data, X):
+    search, message = data.draw(ODD[name]).set_params(**HOW), "."
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            search.fit(X)
+        except (ValueError, TypeError) as error:
+            message = str(error)
+    assert "\n" not in message
+    assert message.endswith(".")
