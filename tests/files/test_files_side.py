@@ -173,6 +173,18 @@ def test_very_many_rows_of_columns_that_are_alike(put):
     assert not read_table(put("", WORDS, ids, units)).in_rows
 
 
+@pytest.mark.parametrize(
+    "names", [[f"gene{j}" for j in range(P)], ["protein", *[f"fat{j}" for j in range(P - 1)]]]
+)
+@pytest.mark.parametrize("index", [False, True])
+def test_features_named_like_genes_do_not_turn_a_table(tmp_path, names, index):
+    frame = pd.DataFrame(CELLS.T, WORDS, names)
+    frame.to_csv(tmp_path / "t.csv", index=index)
+    table = read_table(tmp_path / "t.csv")
+    assert not table.in_rows
+    np.testing.assert_allclose(table.data, CELLS.T)
+
+
 def test_a_table_of_results_is_not_turned(put):
     assert not read_table(put("gene", ["logFC", "p", "q"], cells=CELLS[:, :3])).in_rows
     assert not read_table(put("gene", WORDS), features_in_rows=False).in_rows
