@@ -1,4 +1,4 @@
-"""Run the benchmarks that are named, or all of them.
+"""Run the benchmarks that are named, or all of them; ``--help`` lists them.
 
 A name is that of a module, ``many``, or of one of its tables, ``many.outlying_rows``; words such as
 ``seeds=1`` are arguments of the tables that have them, and a folder is ``folder=...``.
@@ -19,6 +19,8 @@ NAMES = sorted({path.stem for path in Path(__file__).parent.glob("*.py")} - HELP
 
 
 def main(words: list[str]) -> None:
+    if {"-h", "--help"} & {*words}:
+        return show_list()
     given = dict(_value(*word.split("=", 1)) for word in words if "=" in word)
     names = []
     for word in words:
@@ -29,17 +31,31 @@ def main(words: list[str]) -> None:
     for name in names or NAMES:
         for measure in _benchmarks(name):
             taken = signature(measure).parameters
-            lacking = [
-                word
-                for word, parameter in taken.items()
-                if parameter.default is Parameter.empty and word not in given
-            ]
+            lacking = [word for word in taken if _is_required(taken[word]) and word not in given]
             try:
                 if lacking:
                     raise NotHereError(f"say {lacking[0]}=...")
                 measure(**{word: value for word, value in given.items() if word in taken})
             except NotHereError as error:
                 print(f"\n{name}: {measure.__name__} is left out: {error}.")
+
+
+def show_list() -> None:
+    """Print the modules, and their tables with their arguments."""
+    print(__doc__)
+    for name in NAMES:
+        about = import_module(f"benchmarks.{name}").__doc__ or ""
+        print(f"{name}: {about.partition(chr(10))[0]}")
+        for measure in _benchmarks(name):
+            options = (
+                word if _is_required(option) else f"{word}={option.default}"
+                for word, option in signature(measure).parameters.items()
+            )
+            print(f"  {name}.{measure.__name__} {' '.join(options)}".rstrip())
+
+
+def _is_required(option: Parameter) -> bool:
+    return option.default is Parameter.empty
 
 
 def _value(name: str, text: str) -> tuple[str, Any]:

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from joblib import parallel_config
 
 import browsing
 import skips
-from rskc import RobustSparseKMeans, explore
+from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.selection import (
     Clest,
@@ -82,38 +81,10 @@ def closed_figures(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     plt.close("all")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _no_processes() -> Iterator[None]:
-    """Keep searches in this process: their own would take longer to start than most to run."""
-    with parallel_config("sequential"):
-        yield
-
-
 @pytest.fixture
-def in_processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let searches with several jobs hand out every task, however short."""
     monkeypatch.setattr(runner, "SERIAL_SECONDS", 0.0)
-    with parallel_config("loky"):
-        yield
-
-
-@pytest.fixture
-def few_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let searches repeat less than their defaults, for tests of what is done with their results.
-
-    What they find is tested in tests/selection.
-    """
-    few: dict[Any, dict[str, Any]] = {
-        Clest.__init__: {"n_splits": 3, "n_references": 3},
-        GapL1.__init__: {"n_permutations": 3},
-        Stability.__init__: {"n_splits": 2, "n_references": 3},
-        explore: {"n_clusters": [2, 3], "n_features": [10, 100], "trims": [0], "n_splits": 1},
-    }
-    for search, numbers in few.items():
-        assert numbers.keys() <= search.__kwdefaults__.keys()
-        monkeypatch.setattr(search, "__kwdefaults__", search.__kwdefaults__ | numbers)
-    assert Stability.__init__.__defaults__ == ("auto",)
-    monkeypatch.setattr(Stability.__init__, "__defaults__", ((2, 3, 4),))
 
 
 # ---- No test vanishes in silence

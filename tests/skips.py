@@ -37,6 +37,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "test_files.py": ("polars",),
     "test_groups.py": (*CLI, "psutil", "matplotlib"),
     "test_files_side.py": ("polars",),
+    "test_files_blocks.py": ("polars", "pyarrow"),
     "test_files_formats.py": ("polars", "pyarrow", "openpyxl", "python_calamine", "anndata"),
     "test_preparation.py": ("polars",),
     "test_report.py": ("jinja2", "vl_convert", "altair", "polars"),

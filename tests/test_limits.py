@@ -168,16 +168,16 @@ def test_the_limit_of_a_process_counts():
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "dtype"),
     [
-        {"trim": 0, "l1_bound": None},
-        {"trim": 0.1, "l1_bound": 6.2},  # every weight above 0
-        {"trim": 0.1, "l1_bound": 3},
-        {},  # the data decide, and the cases are reweighted
+        ({"trim": 0, "l1_bound": None}, np.float32),
+        ({"trim": 0.1, "l1_bound": 6.2}, np.float64),  # every weight above 0
+        ({"trim": 0.1, "l1_bound": 3}, np.float32),
+        ({}, np.float32),  # the data decide, and the cases are reweighted
+        ({}, np.float64),
     ],
-    ids=["K-means", "all features", "few features", "defaults"],
+    ids=["K-means", "all features", "few features", "defaults", "defaults, double"],
 )
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_fit_takes_hardly_more_than_twice_the_data(monkeypatch, options, dtype):
     """With the limits for large tables lowered, so that 16 MB are large.
 

@@ -210,8 +210,7 @@ def test_amounts_of_memory(amount, words):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0.1, "1 second"), (150, "2 minutes"), (9e3, "2 hours")],
+    ("seconds", "words"), [(0.1, "1 second"), (150, "2 minutes"), (9e3, "2 hours")]
 )
 def test_times(seconds, words):
     assert in_time(seconds) == words

@@ -41,8 +41,6 @@ def assert_same_fit(one, other):
 @parametrize_with_checks(
     [
         RobustSparseKMeans(n_clusters=2, n_init=2),
-        RobustSparseKMeans(n_clusters=2, n_init=2, trim=0),
-        RobustSparseKMeans(n_clusters=2, n_init=2, l1_bound=None),
         RobustSparseKMeans(n_clusters=2, n_init=2, trim=0, l1_bound=None),
         RobustSparseKMeans(n_clusters=2, n_init=2, n_features=1),
     ],

@@ -28,10 +28,10 @@ from typer.testing import CliRunner
 
 import rskc
 from commands import labels, refused, run
-from rskc.cli import tour
+from rskc.cli import pages
 from rskc.cli._commands import app
 from rskc.cli._console import Console
-from rskc.cli._options import ExploredSettings
+from rskc.cli._options import Basics, ExploredSettings, Searching
 from rskc.cli._output import results_folder
 from rskc.cli._work import checkpoint_noted
 from rskc.datasets import make_simulation
@@ -61,6 +61,18 @@ def here(tmp_path, monkeypatch, frame):
 
 FIT = ("fit", "table.csv", "--clusters", "3", "--label-column", "group", "--n-init", "5")
 QUICK = (*FIT, "--no-report", "--quiet")
+CHOOSE = ("fit", "table.csv", "--n-init", "2", "--jobs", "1", "--drop", "gene3")
+
+
+@pytest.fixture(scope="module")
+def chosen(tmp_path_factory, frame):
+    """A folder with a table, one column of it skewed, and a fit with a number that was chosen."""
+    folder = tmp_path_factory.mktemp("chosen")
+    spend = np.exp(np.random.default_rng(0).normal(5, 1.5, len(frame)))
+    frame.assign(spend=spend).to_csv(folder / "table.csv", index=False)
+    with contextlib.chdir(folder):
+        run(*CHOOSE, "--quiet")
+    return folder
 
 
 # --- fit
@@ -96,7 +108,7 @@ def test_the_summary_is_enough_to_repeat_it(here):
     assert summary["truth"]["cer"] == pytest.approx(0, abs=0.2)
     command = shlex.split(summary["command"])
     assert command[0] == "rskc"
-    run(*command[1:], "--out", "again")
+    run(*command[1:], "--out", "again", "--threads", "1")
     for name in ("labels.csv", "features.csv"):
         assert Path("again", name).read_bytes() == Path("table-rskc", name).read_bytes()
 
@@ -115,12 +127,6 @@ def test_the_model_is_that_of_the_estimator(here, frame):
     assert saved.extra["sha256"] == sha256_of("table.csv")
 
 
-def test_the_same_seed_gives_the_same_bytes(here):
-    run(*QUICK, "--out", "one")
-    run(*QUICK, "--out", "two", "--threads", "1")
-    assert Path("one/labels.csv").read_bytes() == Path("two/labels.csv").read_bytes()
-
-
 @pytest.mark.parametrize("option", ["--json", "--quiet"])
 def test_json_and_quiet(here, option):
     result = run(*FIT, "--no-report", option)
@@ -132,16 +138,18 @@ def test_json_and_quiet(here, option):
     assert json.loads(result.stdout) == written
 
 
-def test_clusters_and_bound_are_chosen_on_request(here, few_repeats):
-    result = run("fit", "table.csv", "--l1-bound", "choose", "--n-init", "2", "--json")
-    summary = json.loads(result.stdout)
+def test_clusters_and_bound_are_chosen_on_request(here):
+    summary = json.loads(run(*CHOOSE, "--l1-bound", "choose", "--json").stdout)
     assert [each["search"] for each in summary["searches"]] == ["Stability", "GapL1"]
     assert summary["result"]["n_clusters"] == 3
     assert summary["parameters"]["l1_bound"] == summary["searches"][1]["suggests"]["l1_bound"]
     page = Path("table-rskc/report.html").read_text("utf-8")
-    assert "How many clusters: half-samples" in page
-    assert "How stable the result is" in page
-    assert "How many features: the gap" in page
+    for words in (
+        "How many clusters: half-samples",
+        "How stable the result is",
+        "How many features: the gap",
+    ):
+        assert words in page
 
 
 def test_warnings_are_sentences(here):
@@ -170,21 +178,13 @@ def test_numbers_of_features(here, wanted):
 
 def test_parquet_and_packed_text_give_the_same(here, frame):
     frame.to_parquet("table.parquet", index=False)
-    with gzip.open("table.tsv.gz", "wt", encoding="utf-8") as file:
-        frame.to_csv(file, index=False, sep="\t")
-    given = ("-k", "3", "--label-column", "group", "--no-report", "--quiet")
-    for name in ("table.csv", "table.parquet", "table.tsv.gz"):
-        run("fit", name, *given, "--out", name.replace(".", "-"))
-    found = [labels(name) for name in ("table-csv", "table-parquet", "table-tsv-gz")]
-    assert list(found[0].cluster) == list(found[1].cluster) == list(found[2].cluster)
-
-
-def test_the_default_folder_has_the_name_of_the_table(here, frame):
     with gzip.open("my genes ü.tsv.gz", "wt", encoding="utf-8") as file:
         frame.to_csv(file, index=False, sep="\t")
-    result = run("fit", "my genes ü.tsv.gz", "-k", "3", "--label-column", "group", "--no-report")
-    assert "my genes ü-rskc" in result.stdout
-    assert Path("my genes ü-rskc/labels.csv").exists()
+    run(*QUICK)
+    for name in ("table.parquet", "my genes ü.tsv.gz"):
+        folder = f"{name.partition('.')[0]}-rskc"  # of the name of the table
+        run("fit", name, *QUICK[2:], "--force")
+        assert list(labels(folder).cluster) == list(labels("table-rskc").cluster)
 
 
 def test_options_of_the_table(here, frame):
@@ -195,8 +195,7 @@ def test_options_of_the_table(here, frame):
     turned.to_csv("turned.txt", sep=";", encoding="latin-1", index_label="gëne")
     options = ("--features-in-rows", "--missing", "missing", "--decimal", ",")
     options += ("--encoding", "latin-1", "--separator", "semicolon", "--no-report", "--json")
-    summary = json.loads(run("fit", "turned.txt", "-k", "3", *options).stdout)
-    table = summary["table"]
+    table = json.loads(run("fit", "turned.txt", "-k", "3", *options).stdout)["table"]
     assert (table["n_cases"], table["n_features"], table["n_missing"]) == (45, 12, 1)
     assert list(labels("turned-rskc").case) == list(frame.patient)
 
@@ -233,9 +232,14 @@ def test_hostile_names_do_no_harm(here, frame):
             "(text, such as 'a' in line 2)",
         ),
         ((*FIT[:3], "300", *FIT[4:]), "--clusters=300 is more than"),
+        (("fit", "table.csv", "-k", "three"), "--clusters='three'"),
         ((*FIT, "--l1-bound", "0.2"), "--l1-bound=0.2"),
+        (
+            ("select-k", "table.csv", "--l1-bound", "choose", "--drop", "group"),
+            "--l1-bound='choose'",
+        ),
         ((*FIT, "--n-features", "99"), "--n-features=99"),
-        ((*FIT, "--n-features", "3", "--l1-bound", "2"), "--n-features=3 and --l1-bound=2.0"),
+        ((*FIT, "--n-features", "3", "--l1-bound", "2"), "--n-features=3 and --l1-bound=2 "),
         ((*FIT, "--n-features", "3", "--l1-bound", "choose"), "exclude each other"),
         ((*FIT, "--trim", "0.7"), "--trim=0.7"),
         ((*FIT, "--seed", "-1"), "--seed=-1"),
@@ -263,15 +267,12 @@ def test_one_sentence_for_each_thing_that_is_wrong(here, args, words):
     "args",
     [
         ("fit",),
-        ("fit", "table.csv", "-k", "three"),
         ("fit", "table.csv", "--l1-bound", "choose", "--checkpoint", "kept.db"),
-        ("fit", "table.csv", "-k", "3", "--l1-bound", "much"),
         ("fit", "table.csv", "-k", "3", "--standardize", "all"),
         ("fit", "table.csv", "-k", "3", "--color"),
         ("select-k", "table.csv", "-k", "8-2"),
+        ("select-k", "table.csv", "-k", "2,x3"),
         ("select-k", "table.csv", "--method", "gap", "--rule", "paper"),
-        ("select-k", "table.csv", "--l1-bound", "choose"),
-        ("select-l1", "table.csv", "-k", "3", "--bounds", "none"),
         ("compare", "table.csv"),
         ("nothing",),
     ],
@@ -352,7 +353,7 @@ def test_results_that_another_run_wrote_meanwhile_are_not_replaced(here):
             Path("new").mkdir()
             Path("new/labels.csv").write_text("theirs", "utf-8")
 
-    with pytest.raises(ValueError, match="is there already"):
+    with pytest.raises(ValueError, match="already exists"):
         run_late()
     assert Path("new/labels.csv").read_text("utf-8") == "theirs"
     assert sorted(os.listdir("new")) == ["labels.csv"]
@@ -363,14 +364,14 @@ def test_what_is_read_is_not_replaced(here):
     before = Path("table-rskc/labels.csv").read_bytes()
     told = refused("fit", "table-rskc/labels.csv", "-k", "2", "--force", "-o", "table-rskc")
     assert "would be overwritten" in told
-    assert "is read too" in refused(
+    assert "is one of the files to read" in refused(
         "predict", "table-rskc", "table.csv", "-o", "table.csv", "--force"
     )
     assert Path("table-rskc/labels.csv").read_bytes() == before
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes")
-@pytest.mark.parametrize("closed", ["2>&-", ">&-", ">&- 2>&- <&-", "| head -1"])
+@pytest.mark.parametrize("closed", ["2>&-", ">&- 2>&- <&-", "| head -1"])
 def test_closed_streams_change_nothing(here, closed):
     """The first file that is opened would get the place of a closed stream."""
     words = f"set -o pipefail; {sys.executable} -m rskc fit table.csv -k 2 --no-report {closed}"
@@ -394,14 +395,9 @@ def test_parents_are_made_and_removed_again_on_failure(here):
     run(*QUICK, "--out", "a b/c/ü")
     assert Path("a b/c/ü/labels.csv").exists()
     refused("fit", "no.csv", "-k", "3", "--out", "d/e/f")
-    assert not Path("d").exists()
-
-
-def test_an_empty_folder_is_used(here):
-    Path("out").mkdir()
+    Path("out").mkdir()  # an empty folder is used
     run(*QUICK, "--out", "out")
-    assert Path("out/labels.csv").exists()
-    assert sorted(os.listdir()) == ["out", "table.csv"]
+    assert sorted(os.listdir()) == ["a b", "out", "table.csv"]
 
 
 def test_where_nothing_can_be_written(here, monkeypatch):
@@ -480,8 +476,7 @@ def test_predicting_the_same_table_gives_the_same(here):
     np.testing.assert_allclose(found.distance, fitted.distance, rtol=1e-9)
 
 
-@pytest.mark.parametrize("of", ["rows", "columns"])
-@pytest.mark.parametrize("scale", ["robust", "classic"])
+@pytest.mark.parametrize(("of", "scale"), [("rows", "robust"), ("columns", "classic")])
 def test_what_was_standardized_is_standardized_again(here, frame, of, scale):
     scaled = frame.assign(gene0=frame.gene0 * 1000 + 5, gene1=2.5)
     scaled.loc[3, "gene2"] = np.nan
@@ -497,8 +492,9 @@ def test_what_was_standardized_is_standardized_again(here, frame, of, scale):
     np.testing.assert_allclose(distances, fitted.distance[5:9], rtol=1e-9)
 
 
-@pytest.mark.parametrize("of", ["none", "rows", "columns"])
-@pytest.mark.parametrize("scale", ["robust", "classic"])
+@pytest.mark.parametrize(
+    ("of", "scale"), [("none", "robust"), ("rows", "classic"), ("columns", "robust")]
+)
 def test_the_python_of_the_page_repeats_the_run(here, frame, of, scale):
     run(*FIT, "--quiet", "--standardize", of, "--scale", scale)
     page = Path("table-rskc/report.html").read_text("utf-8")
@@ -515,9 +511,8 @@ def test_the_python_of_the_page_repeats_the_run(here, frame, of, scale):
 
 def test_columns_may_come_in_any_order_and_with_others(here, frame):
     run(*QUICK)
-    mixed = frame.iloc[:, ::-1].assign(more=7.0, note="text")
-    mixed.to_csv("mixed.csv", index=False)
-    result = run("predict", "table-rskc", "mixed.csv", "-o", "mixed-labels.csv")
+    frame.iloc[:, ::-1].assign(more=7.0, note="text").to_csv("mixed.csv", index=False)
+    result = run("predict", "table-rskc", "mixed.csv")
     assert "'more'" in result.stderr
     assert "'note'" in result.stderr
     found = labels(".", "mixed-labels.csv")
@@ -532,14 +527,7 @@ def test_missing_columns_are_counted_and_named(here, frame):
     assert "lacks 2 of the 6 columns that the model needs" in told
     assert "'gene3', 'gene4';" in told
     frame.assign(gene3="high").to_csv("text.csv", index=False)
-    assert "held no numbers" in refused("predict", "table-rskc", "text.csv")
-
-
-def test_predictions_go_to_stdout_on_request(here):
-    run(*QUICK)
-    lines = run("predict", "table-rskc", "table.csv", "--out", "-").stdout.splitlines()
-    assert lines[0] == "case,cluster,distance,unweighted_distance,outlier,observed"
-    assert len(lines) == 46
+    assert "holds no numbers" in refused("predict", "table-rskc", "text.csv")
 
 
 def test_predictions_are_a_summary_in_the_terminal_and_the_rest_in_a_file(here):
@@ -550,16 +538,11 @@ def test_predictions_are_a_summary_in_the_terminal_and_the_rest_in_a_file(here):
     assert not re.search(r"\d\.\d{6}", result.stdout)
     assert len(labels(".", "table-labels.csv")) == 45
     assert "--force" in refused("predict", "table-rskc", "table.csv")
-    assert run("predict", "table-rskc", "table.csv", "--quiet", "--force").stdout == ""
-
-
-def test_predict_does_not_overwrite_unless_asked(here):
-    run(*QUICK)
-    assert "--force" in refused("predict", "table-rskc", "table.csv", "-o", "table.csv")
     assert "is a folder" in refused("predict", "table-rskc", "table.csv", "-o", "table-rskc")
-    Path("old.csv").write_text("old", "utf-8")
-    run("predict", "table-rskc", "table.csv", "-o", "old.csv", "--force")
-    assert len(labels(".", "old.csv")) == 45
+    assert run("predict", "table-rskc", "table.csv", "--quiet", "--force").stdout == ""
+    lines = run("predict", "table-rskc", "table.csv", "--out", "-").stdout.splitlines()
+    assert lines[0] == "case,cluster,distance,unweighted_distance,outlier,observed"
+    assert len(lines) == 46
 
 
 def test_models_of_the_library_are_welcome(here, frame):
@@ -574,49 +557,37 @@ def test_models_of_the_library_are_welcome(here, frame):
 # --- searches
 
 
+FEW = ("--n-init", "2", "--jobs", "1")
 SEARCHES = {
-    "select-k": ("-k", "2-4", "--splits", "3", "--references", "19", "--n-init", "2"),
-    "select-l1": ("-k", "3", "--bounds", "3", "--permutations", "2", "--n-init", "2"),
-    "compare": ("-k", "2-3", "--bounds", "2,3", "--trims", "0,0.1", "--n-init", "2"),
-}
-
-
-# Of each search, the rule by which its table is read.
-RULES = {
-    "select-k": "The largest stable number is chosen whose clusters are more compact than parts of "
-    "a single one, in simulated data, would be (p at most 0.05",
-    "select-l1": "The least bound within one standard error of the largest gap is chosen.",
-    "compare": "over the cases that neither of two settings trims; 1 is the same partition. The "
-    "setting with the largest consensus is chosen.",
+    "select-k": ("-k", "2-4", "--splits", "3", "--references", "19", *FEW),
+    "select-l1": ("-k", "3", "--bounds", "3", "--permutations", "2", *FEW),
+    "compare": ("-k", "2-3", "--bounds", "2,3", "--trims", "0,0.1", *FEW),
 }
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_searches_say_what_they_found_and_by_which_rule(here, name):
-    result = run(name, "table.csv", "--label-column", "group", *SEARCHES[name])
+def test_searches_say_what_they_found_and_leave_a_folder_if_asked(here, name):
+    given = (name, "table.csv", "--label-column", "group", *SEARCHES[name])
+    result = run(*given)
     assert ">" in result.stdout  # marks the choice
-    assert "suggest" in result.stdout or "agree" in result.stdout
-    assert RULES[name] in " ".join(result.stdout.split())
     assert os.listdir() == ["table.csv"]
+    summary = json.loads(run(*given, "--out", "found", "--json").stdout)
+    assert {file.name for file in Path("found").iterdir()} == FILES | {"table.csv"}
+    (search,) = summary["searches"]
+    assert len(search["table"]) == len(labels("found", "table.csv"))
+    assert search["found"] in Path("found/report.html").read_text("utf-8")
+    told = " ".join(result.stdout.split())
+    assert search["found"] in told
+    assert " chosen" in told.partition(search["found"])[2]  # the rule
+    assert all(words in told for words in search["changes"])
+    assert len(search["changes"]) == (name == "compare")
 
 
-def test_clest_names_its_rule_too(here):
-    given = ("-k", "2,3-4", "--splits", "2", "--references", "3", "--n-init", "2")
+def test_clest_takes_numbers_and_ranges(here):
+    given = ("-k", "2,3-4", "--splits", "2", "--references", "3", "--n-init", "2", "--jobs", "1")
     given += ("--method", "clest", "--label-column", "group")
-    text = " ".join(run("select-k", "table.csv", *given).stdout.split())
-    assert "A number passes if none of the 3 reference sets has a smaller error, and if" in text
     search = json.loads(run("select-k", "table.csv", *given, "--json").stdout)["searches"][0]
     assert [row["n_clusters"] for row in search["table"]] == [2, 3, 4]
-
-
-@pytest.mark.parametrize("name", SEARCHES)
-def test_searches_leave_a_folder_if_asked(here, name):
-    given = ("--label-column", "group", "--out", "found", "--json", "--jobs", "1")
-    result = run(name, "table.csv", *SEARCHES[name], *given)
-    assert {file.name for file in Path("found").iterdir()} == FILES | {"table.csv"}
-    summary = json.loads(result.stdout)
-    assert len(summary["searches"][0]["table"]) == len(labels("found", "table.csv"))
-    assert summary["searches"][0]["found"] in Path("found/report.html").read_text("utf-8")
 
 
 def test_silhouettes_and_outliers_are_the_same_everywhere(here):
@@ -641,63 +612,34 @@ def test_silhouettes_and_outliers_are_the_same_everywhere(here):
     assert "features matter" not in words + page
 
 
-def test_compare_says_what_changes_from_one_number_of_clusters_to_the_next(here):
-    given = ("--label-column", "group", "--jobs", "1", *SEARCHES["compare"])
-    text = " ".join(run("compare", "table.csv", *given).stdout.split())
-    assert "2 clusters -> 3; 15 of 45 cases moved, CER 0.227;" in text
-    assert re.search(r"cluster \d is new: 15 from the former \d\.", text)
-    facts = json.loads(run("compare", "table.csv", *given, "--json").stdout)
-    assert facts["searches"][0]["changes"][0].startswith("2 clusters -> 3; ")
-
-
 def test_changes_between_two_saved_results(here):
     run(*QUICK, "--out", "three")
     run(*QUICK, "--out", "two", "--clusters", "2", "--n-features", "4")
     text = run("changes", "two", "three/model.rskc").stdout
-    assert text.startswith("2 clusters -> 3; 15 of 45 cases moved, CER 0.2")
-    assert "2 features gained, 0 lost" in text
-    assert "is new: " in text
-    assert "cases that moved: 15 (P" in text
+    assert text.startswith("2 clusters -> 3; 15 of 45 cases moved")
     assert "features kept: 4; gained: 2 (gene" in text
     facts = json.loads(run("changes", "two", "three", "--json").stdout)
     assert len(facts["cases"]) == 15
     assert np.sum(facts["table"]) == 45
     assert {row["change"] for row in facts["features"]} <= {"kept", "gained", "lost"}
-    same = run("changes", "three", "three").stdout
-    assert "0 of 45 cases moved, CER 0.000; 0 features gained, 0 lost" in same
-    assert "cases that moved: none" in same
+    assert "cases that moved: none" in run("changes", "three", "three").stdout
 
 
-def test_changes_need_the_same_cases_and_features(here, frame):
+def test_changes_need_the_same_cases(here, frame):
     run(*QUICK, "--out", "whole")
     frame.iloc[:40].to_csv("table.csv", index=False)
     run(*QUICK, "--out", "fewer")
     told = "'whole' and 'fewer' were fitted to 45 and 40 cases; fit both to the same table."
     assert told in refused("changes", "whole", "fewer")
-    frame.drop(columns="gene3").to_csv("table.csv", index=False)
-    run(*QUICK, "--out", "narrow")
-    told = "'whole' has 12 features and 'narrow' has 11; they must have the same."
-    assert told in refused("changes", "whole", "narrow")
-    frame.rename(columns={"gene3": "other"}).to_csv("table.csv", index=False)
-    run(*QUICK, "--out", "renamed")
-    told = "'whole' and 'renamed' have features with other names, or in another order; they must"
-    assert told in refused("changes", "whole", "renamed")
     assert "no model.rskc" in refused("changes", "whole", ".")
 
 
 def test_checkpoints_go_on_and_are_not_mixed_up(here):
-    given = (
-        "compare",
-        "table.csv",
-        "--bounds",
-        "none",
-        *["--label-column", "group", "--n-init", "2", "--json"],
-    )
-    first = run(*given, "-k", "3", "--checkpoint", "c.db")
-    second = run(*given, "-k", "3", "--checkpoint", "c.db")
-    tables = [json.loads(each.stdout)["searches"][0]["table"] for each in (first, second)]
+    given = ("compare", "table.csv", "--bounds", "none", "--label-column", "group", *FEW, "--json")
+    given += ("--checkpoint", "c.db")
+    tables = [json.loads(run(*given, "-k", "3").stdout)["searches"][0]["table"] for _ in range(2)]
     assert tables[0] == tables[1]
-    assert "was made with" in refused(*given, "-k", "2", "--checkpoint", "c.db")
+    assert "was made with" in refused(*given, "-k", "2")
 
 
 # --- report, demo, versions, help
@@ -712,14 +654,10 @@ def test_report_from_a_saved_result(here):
     assert json.loads(result.stdout)["warnings"] == []
 
 
-def test_report_of_a_saved_result_keeps_what_is_known_of_it(here, frame, few_repeats):
-    spend = np.exp(np.random.default_rng(0).normal(5, 1.5, len(frame)))
-    frame.assign(spend=spend).to_csv("table.csv", index=False)
-    run("fit", "table.csv", "--no-report", "--drop", "gene3")
-    run("report", "table-rskc", "table.csv")
-    pages = [Path("table-rskc/report.html").read_text("utf-8")]
-    run("fit", "table.csv", "--drop", "gene3", "--force")
-    pages.append(Path("table-rskc/report.html").read_text("utf-8"))
+def test_report_of_a_saved_result_keeps_what_is_known_of_it(chosen, monkeypatch):
+    monkeypatch.chdir(chosen)
+    run("report", "table-rskc", "table.csv", "--out", "again.html")
+    pages = [Path(name).read_text("utf-8") for name in ("again.html", "table-rskc/report.html")]
     sections = r'id="sure">.*?</section>', r'id="searches">.*?</details>'
     for part in (*sections, "<dt>Prepared</dt><dd>logarithms of 1 of .*?spend.*?</dd>"):
         again, first = (re.search(part, page, re.DOTALL)[0] for page in pages)
@@ -730,15 +668,17 @@ def test_report_doubts_another_table(here, frame):
     run(*QUICK, "--no-report")
     frame.to_csv("same.csv", index=False, lineterminator="\r\n")
     result = run("report", "table-rskc", "same.csv")
-    assert "not, byte by byte, the file of the fit" in result.stderr
+    assert "differs from the file of the fit" in result.stderr
     frame.assign(gene0=0.0, gene1=-frame.gene1 * 9).to_csv("other.csv", index=False)
     assert "is not the data" in refused("report", "table-rskc", "other.csv", "-o", "x.html")
     assert not Path("x.html").exists()
 
 
-def test_the_demo_leaves_pages_and_can_be_repeated(here, few_repeats, monkeypatch):
+def test_the_demo_leaves_pages_and_can_be_repeated(here, monkeypatch):
     few = ExploredSettings([2, 3], [5, 20], [0.05], 0)
-    monkeypatch.setattr(tour, "ExploredSettings", lambda: few)
+    monkeypatch.setattr(pages, "ExploredSettings", lambda: few)
+    monkeypatch.setattr(pages, "Searching", lambda: Searching(n_jobs=1))
+    monkeypatch.setattr(pages, "Basics", lambda: Basics(n_init=5))
     result = run("demo", "--out", "tour")
     assert "3 clusters of" in result.stdout
     assert "Half-samples suggest 3 clusters" in result.stdout
@@ -748,7 +688,7 @@ def test_the_demo_leaves_pages_and_can_be_repeated(here, few_repeats, monkeypatc
     assert "tour/expression-rskc/report.html" in result.stdout
     page = Path("tour/expression-rskc/report.html").read_text("utf-8")
     assert "How many clusters: half-samples" in page
-    assert "4 fits to 90 cases" in told
+    assert "4 settings, each fitted to 90 cases." in told
     assert "A tour of rskc" in Path("tour/expression-rskc/explorer.html").read_text("utf-8")
     Path("tour/expression.csv").write_text("mine", "utf-8")
     assert "--force" in refused("demo", "--out", "tour")
@@ -785,7 +725,7 @@ def test_exit_codes_and_streams_of_a_process(here):
     bad = start(*FIT)
     out, err = bad.communicate(timeout=60)
     assert (bad.returncode, out) == (1, "")
-    assert err.startswith("rskc: the folder 'table-rskc' is there already")
+    assert err.startswith("rskc: the folder 'table-rskc' already exists")
 
 
 def wait_for_workers(process, most=60):
@@ -809,7 +749,7 @@ def test_ctrl_c_is_one_line_and_keeps_the_checkpoint(here):
     assert (process.returncode, out) == (130, "")
     # A stage that takes a while has a line of its own before.
     last = err.splitlines()[-1]
-    assert last.startswith("rskc: interrupted; what was done is kept in 'c.db'")
+    assert last.startswith("rskc: interrupted; finished fits are kept in 'c.db'")
     assert "Traceback" not in err
     assert sorted(set(os.listdir()) - {"c.db-journal"}) == ["c.db", "table.csv"]
 
@@ -817,7 +757,7 @@ def test_ctrl_c_is_one_line_and_keeps_the_checkpoint(here):
 def test_ctrl_c_without_a_checkpoint_says_how_to_keep_the_work():
     with pytest.raises(KeyboardInterrupt) as found, checkpoint_noted(None):
         raise KeyboardInterrupt
-    assert "run it again with --checkpoint FILE" in found.value.__notes__[0]
+    assert "with --checkpoint FILE" in found.value.__notes__[0]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="head")
@@ -890,8 +830,8 @@ def test_rows_are_standardized_by_all_of_their_cells(here):
     assert "lacks 1 of" in run("predict", "table-rskc/model.rskc", "less.csv", code=1).stderr
 
 
-def test_half_samples_are_columns_where_they_chose_the_clusters(here, few_repeats):
-    run("fit", "table.csv", "--quiet", "--seed", "0")
+def test_half_samples_are_columns_where_they_chose_the_clusters(chosen, monkeypatch):
+    monkeypatch.chdir(chosen)
     cases, features = labels("table-rskc"), labels("table-rskc", "features.csv")
     assert cases.stability.between(0, 1).all()
     assert features.selection_probability.between(0, 1).all()
@@ -923,52 +863,43 @@ def test_a_long_fit_is_announced(here, monkeypatch):
     assert " of memory." in result.stderr
 
 
-def test_a_log_says_how_far_it_is_while_a_task_takes_long(monkeypatch):
+def test_a_log_says_how_far_it_is(monkeypatch):
     monkeypatch.setattr("rskc.cli._console.PATIENCE", 0.0)
     monkeypatch.setattr("rskc.cli._console.MINUTE", 0.0)
-    is_told = threading.Event()
+    began = threading.Event()
 
     class Log(io.StringIO):
-        def write(self, text):
-            if text.startswith("rskc: Searching: 2 of 100 after "):
-                is_told.set()
-            return super().write(text)
+        def flush(self):
+            began.set()
 
     monkeypatch.setattr(sys, "stderr", Log())
     with Console().busy("Searching") as update:
+        assert began.wait(60)
         update(2, 100)
-        assert is_told.wait(60)
-    assert sys.stderr.getvalue().startswith("rskc: Searching ...\n")
+    first, second = sys.stderr.getvalue().splitlines()
+    assert first == "rskc: Searching ..."
+    assert second.startswith("rskc: Searching: 2 of 100 after ")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="permissions and links of POSIX")
-def test_a_file_whose_name_is_no_utf_8(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_file_whose_name_is_no_utf_8(here):
     table, out = os.fsdecode(b"t\xff.csv"), os.fsdecode(b"o\xff")
-    clustered().to_csv(table, index=False)
-    for words in (["fit", table, "-k", "2", "-o", out, "--title", out], ["predict", out, table]):
+    Path("table.csv").rename(table)
+    for words in (["fit", table, *FIT[2:], "-o", out, "--title", out], ["predict", out, table]):
         done = subprocess.run([sys.executable, "-m", "rskc", *words], capture_output=True)
         assert done.returncode == 0, done.stderr
     run("predict", out, table, "-o", os.fsdecode(b"l\xff.csv"), "--quiet")
-    assert len(labels(".", os.fsdecode(b"l\xff.csv"))) == len(clustered())
+    assert len(labels(".", os.fsdecode(b"l\xff.csv"))) == 45
 
 
-@pytest.mark.parametrize("command", ["fit", "predict"])
-def test_too_little_memory_is_said_with_a_remedy(tmp_path, monkeypatch, command):
-    monkeypatch.chdir(tmp_path)
-    clustered().to_csv("t.csv", index=False)
-    run("fit", "t.csv", "-k", 2, "--no-report", "-o", "o")
+@pytest.mark.parametrize("command", [QUICK, ("predict", "table-rskc", "table.csv")])
+def test_too_little_memory_is_said_with_a_remedy(here, monkeypatch, command):
+    run(*QUICK)
 
     def fail(*_args, **_kwargs):
         raise MemoryError
 
     monkeypatch.setattr("rskc.files.read_table", fail)
-    words = {"fit": ("t.csv", "-k", 2, "-o", "p"), "predict": ("o", "t.csv")}[command]
-    told = refused(command, *words)
+    told = refused(*command, "--force")
     assert "not enough memory" in told
     assert "--engine dask" in told
-
-
-def clustered():
-    rng = np.random.default_rng(0)
-    return pd.DataFrame(rng.normal(size=(40, 3)) + 8 * (np.arange(40) % 2)[:, None])

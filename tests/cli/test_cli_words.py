@@ -40,8 +40,7 @@ def flat(text):
     return " ".join(text.split())
 
 
-@pytest.mark.parametrize("column", ["a", "c"])
-@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+@pytest.mark.parametrize(("column", "quiet"), [("a", []), ("c", ["--quiet"])])
 def test_a_cell_of_1e300_is_an_outlier_and_no_missing_case(put, column, quiet):
     made = frame()
     made.loc[7, column] = 1e300
@@ -66,9 +65,7 @@ def test_cases_without_names_are_named_by_their_line_too(put):
     put(made)
     result = run(*FIT, "--no-report")
     assert "Outliers: 7 (line 9)\n" in result.stdout
-    assert "No value at all, so that the cluster means nothing: 11 (line 13)." in flat(
-        result.stderr
-    )
+    assert "without any value, whose cluster is arbitrary: 11 (line 13)." in flat(result.stderr)
     Path("t.csv").write_text(Path("t.csv").read_text("utf-8").replace("\n", "\n\n", 3), "utf-8")
     assert "7 (line 12)" in run(*FIT, "--no-report").stdout
 
@@ -96,16 +93,14 @@ def test_columns_of_one_name_have_a_remedy(put, tmp_path):
 
 def test_a_log_has_a_line_for_each_stage_that_takes_a_while(put, monkeypatch):
     put(frame())
-    assert "rskc: " not in run(*FIT, "--no-report").stderr  # over in no time
+    monkeypatch.setattr(_console, "PATIENCE", 1e6)
+    assert "rskc: " not in run(*FIT, "--no-report").stderr
 
-    class AtOnce(threading.Thread):
-        start, join = threading.Thread.run, lambda self: None
+    class AtOnce(threading.Timer):
+        start, join = threading.Timer.run, lambda self: None
 
-    class Ended(threading.Event):
-        def wait(self, timeout):  # not before the first line, but before the next
-            return timeout != _console.PATIENCE
-
-    monkeypatch.setattr(_console, "threading", SimpleNamespace(Thread=AtOnce, Event=Ended))
+    monkeypatch.setattr(_console, "PATIENCE", 0.0)
+    monkeypatch.setattr(_console, "threading", SimpleNamespace(Timer=AtOnce))
     told = run("compare", "t.csv", "-k", "2", "--trims", "0,.05,.1,.15", "--jobs", "1").stderr
     lines = told.splitlines()
     assert lines[:2] == ["rskc: Reading t.csv ...", "rskc: Comparing settings ..."]
@@ -128,7 +123,8 @@ def test_the_time_is_that_of_the_clock_on_the_wall(put, monkeypatch):
 
 def test_tables_of_a_search_are_not_cut(put):
     put(frame())
-    told = run("compare", "t.csv", "-k", "2-3", "--bounds", "2", "--trims", "0,0.1").stdout
+    few = ("--bounds", "2", "--trims", "0,0.1", "--n-init", "2", "--jobs", "1")
+    told = run("compare", "t.csv", "-k", "2-3", *few).stdout
     assert "…" not in told
     assert "Silhouette" in told
 
@@ -136,8 +132,7 @@ def test_tables_of_a_search_are_not_cut(put):
 def test_advice_is_the_same_on_the_page_and_in_the_terminal(put):
     put(frame(salary=1e5 * rng.normal(size=N)))
     told = run("fit", "t.csv", "-k", "2", "--prepare", "none").stdout
-    command = "rskc fit t.csv -k 2 --force"
-    assert f"if units differ, try {command}" in flat(told)
+    assert "if units differ, try --standardize columns" in flat(told)
     page = Path("t-rskc/report.html").read_text("utf-8")
     abouts = re.findall(r"<li><strong>(.*?)\.</strong>", page)
     assert abouts[:1] == ["Units differ"]
@@ -158,7 +153,8 @@ def test_help_of_fit_fits_on_two_screens(monkeypatch):
 def test_the_command_on_the_page_is_a_fit_that_repeats_it(put):
     put(frame(note="x"))
     given = ("--drop", "note", "--standardize", "columns", "--scale", "classic", "--seed", "3")
-    run("compare", "t.csv", "-k", "2", "--trims", "0,0.1", *given, "--out", "found", "--json")
+    few = ("--trims", "0,0.1", "--jobs", "1")
+    run("compare", "t.csv", "-k", "2", *few, *given, "--out", "found", "--json")
     page = Path("found/report.html").read_text("utf-8")
     command = re.search("<dt>Command</dt><dd><code[^>]*>(.*?)</code>", page)[1]
     assert command.startswith("rskc fit t.csv --drop note --standardize columns --scale classic")
@@ -238,8 +234,7 @@ def test_the_page_says_what_was_read_and_its_numbers_are_those_of_the_files(put)
     assert f"Adjusted Rand index: {summary['truth']['ari']:.3f}" in page
 
 
-@pytest.mark.parametrize("number", [[], ["-k", "2"]])
-@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize(("number", "named"), [([], True), (["-k", "2"], False)])
 def test_a_cell_whose_square_overflows_is_named_by_column_and_line(put, number, named):
     made = frame(patient=[f"p{i}" for i in range(N)]) if named else frame()
     made.loc[6, "c"] = -1e300
@@ -279,11 +274,10 @@ def test_predict_refuses_another_unit(put):
     )
 
 
-def test_decimal_commas_are_announced_and_repeated(put):
+def test_decimal_commas_are_announced_and_expected_again(put):
     put(frame(mass=[i + 0.5 for i in range(N)]), sep=";", decimal=",")
     told = flat(run(*FIT, "--no-report").output)
     assert "Commas were read as decimal marks; if they are none, add --decimal ." in told
-    assert "rskc explore t.csv --decimal ," in told
     put(frame(mass=1000).round().astype(int), sep=";")  # which does not show them
     out = run("predict", "t-rskc", "t.csv", "--out", "-").stdout
     assert out.startswith("case,cluster")
@@ -312,7 +306,7 @@ def test_predict_names_the_categories_that_are_missing(put):
     put(frame())
     told = refused("predict", "t-rskc", "t.csv", "--out", "out2.csv")
     assert "lacks 1 of the" in told
-    assert "'kind'; add it, or fit anew" in told
+    assert "'kind'; add it, or fit again" in told
 
 
 def test_predict_says_that_no_case_is_an_outlier(put):
@@ -334,19 +328,20 @@ def test_no_clusters_are_one_group_and_nothing_else_is_claimed(put):
     few = ("-k", "2-3", "--splits", "2", "--references", "3", "--n-init", "3", "--jobs", "1")
     result = run("select-k", "t.csv", *few, "--out", "none")
     told, page = flat(result.stdout), page_of("none")
-    assert "Half-samples suggest no clusters: all cases are one group. No number of" in told
-    assert "All 40 cases are one group; all 6 features have the same weight" in told
+    assert "Half-samples suggest no clusters" in told
     assert "The search found no reliable clusters" in told
-    assert "All 40 cases are one group; all 6 features have the same weight" in page
-    assert "With one group there is nothing to separate: all features have the same weight." in page
-    assert "No clusters were found. No number of clusters is stable" in page
-    assert "There is one cluster and no other to compare it with." in page
-    for untrue in ("asked for: no", "no choice among them", "told from chance", "above the mean"):
-        assert untrue not in told + page
+    for text in (told, page):
+        assert "All 40 cases are one group; all 6 features have the same weight" in text
+        for untrue in (
+            "asked for: no",
+            "no choice among them",
+            "told from chance",
+            "above the mean",
+        ):
+            assert untrue not in text
     # What is compared with nothing is no comparison.
     assert "of the pairs of cases" not in told
     assert "error rate" not in page
-    assert "Features with the largest weights" not in page
     assert "Not tested" not in told
 
 

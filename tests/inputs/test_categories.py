@@ -556,7 +556,7 @@ def test_none_is_a_word_among_words_and_a_missing_number(table, frame):
     told = run(*FIT, "--no-report")
     n = int((drinks == "None").sum())
     assert "Column 'drinks' was read as 3 categories: None, much, some." in told
-    assert f"{n} cells of 'drinks' hold 'None', which is one of the categories" in told
+    assert f"{n} cells of 'drinks' hold 'None', which was read as a category" in told
     assert "Column 'region' was read as 2 categories: AS, EU; 40 cells are missing." in told
     told = run(*FIT, "--no-report", "--missing", "None")
     assert f"read as 2 categories: much, some; {n} cells are missing." in told

@@ -193,7 +193,7 @@ def test_ids_and_classes_are_set_aside_and_said(put, name, engine):
     result = run("fit", name, "-k", "2", "--no-report", *engine)
     told = flat(result.stderr)
     assert (
-        "Column 'id' counts the cases and became their names; to cluster by it, add "
+        "Column 'id' counts the cases and gives them their names; to cluster by it, add "
         "--use-column id." in told
     )
     assert "Column 'label' is named like known classes: it was left out and compared" in told
@@ -274,7 +274,7 @@ def test_a_table_on_its_side_is_said(put):
     made.insert(0, "gene", [f"G{i}" for i in range(60)])
     put(made)
     told = flat(run("fit", "t.csv", "-k", "2", "--no-report").stderr)
-    assert "The table lies on its side, as a first column 'gene' shows" in told
+    assert "The table is transposed, as a first column 'gene' shows" in told
     assert len(labels("t-rskc")) == 12
     again = run("fit", "t.csv", "-k", "2", "--no-report", "--force", "--features-in-rows")
     assert "on its side" not in again.stderr
@@ -289,9 +289,9 @@ def test_units_are_said_with_the_command_that_standardizes(put):
     raw = ("--no-report", "--prepare", "none")
     told = flat(run("fit", "t.csv", "-k", "2", *raw).stdout)
     assert "What to try next Units differ: salary spreads" in told
-    command = "rskc fit t.csv -k 2 --no-report --force"
-    assert f"if units differ, try {command}" in told
-    told = run(*shlex.split(command)[1:]).stdout
+    option = "--standardize columns"
+    assert f"if units differ, try {option}" in told
+    told = run("fit", "t.csv", "-k", "2", *raw, "--force", *option.split()).stdout
     assert "Units differ" not in told
 
 
@@ -333,15 +333,15 @@ def test_a_number_for_missing_cells_is_named(put, value):
     told = " ".join(run("fit", "t.csv", *fit).stderr.split())
     option = f"--missing {value}"
     assert (
-        f"5 cells of 'a', 'c' are {value}, apart from all others: if it stands for a missing cell, "
-        f"add {option} (as the file writes it)." in told
+        f"5 cells of 'a', 'c' are {value}, far from all others: if it stands for a missing cell, "
+        f"add {option} (as written in the file)." in told
     )
-    assert "apart from all others" not in run("fit", "t.csv", *fit, *option.split()).stderr
+    assert "far from all others" not in run("fit", "t.csv", *fit, *option.split()).stderr
     put(made, "t.parquet")
     told = " ".join(run("fit", "t.parquet", *fit).stderr.split())
     assert f"if it stands for a missing cell, add {option}." in told
     again = run("fit", "t.parquet", *fit, *option.split()).stderr
-    assert "apart from all others" not in again
+    assert "far from all others" not in again
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,7 @@ def test_outcomes_repeated_ids_and_spelling_are_said(put):
     made["city"] = np.where(np.arange(N) % 2, "Berlin", "berlin")
     put(made)
     told = flat(run("fit", "t.csv", "-k", "2", "--no-report", "--id-column", "patient").stderr)
-    assert "20 rows have an id that occurs before ('P0', 'P1', 'P2', 'P3' and 16 more)" in told
+    assert "20 rows repeat an id ('P0', 'P1', 'P2', 'P3' and 16 more)" in told
     assert "Column 'churned' has two values and is named like an outcome" in told
     assert "'Berlin' and 'berlin': are they the same?" in told
     assert list(labels("t-rskc").case[:3]) == ["P0", "P0", "P1"]
@@ -409,7 +409,7 @@ def test_ids_of_which_one_repeats_stay(put, first):
     ids[0] = ids[1]
     put(frame(customer_id=ids))
     told = flat(run("fit", "t.csv", "-k", "2", "--no-report").stderr)
-    assert f"1 row has an id that occurs before ('{ids[0]}'): each row" in told
+    assert f"1 row repeats an id ('{ids[0]}')" in told
     labels = pd.read_csv("t-rskc/labels.csv", dtype=str)
     assert labels["case"].tolist() == ids
     put(frame(customer_id=[*ids[:30], *ids[:10]]))
@@ -421,11 +421,8 @@ def test_copies_of_cases_are_said(put):
     made = frame(customer_id=[f"P{i}" for i in range(N)])
     put(pd.concat([made, made[:3]]))
     told = flat(run("fit", "t.csv", "-k", "2", "--n-init", "5", "--no-report").stderr)
-    assert "before ('P0', 'P1', 'P2'), 3 of them with the same cells" in told
-    assert (
-        "3 cases are exact copies of others, and count twice: if they were entered twice, leave "
-        "them out." in told
-    )
+    assert "('P0', 'P1', 'P2'), 3 of them with the same cells" in told
+    assert "3 cases are exact copies of others" in told
 
 
 def test_copies_are_those_that_no_chance_explains():

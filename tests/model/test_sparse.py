@@ -19,12 +19,7 @@ from rskc.engines import MemoryEngine, SparseEngine, engine_for
 from rskc.engines.sparse import FAR, bytes_of
 from rskc.files import TableError, read_table
 from rskc.metrics import revised_silhouette
-from rskc.selection import (
-    Clest,
-    GapL1,
-    GridSearch,
-    Stability,
-)
+from rskc.selection import Clest, GapL1, GridSearch, Stability
 from rskc.selection.references import permuted
 from skips import skip_without
 

@@ -59,11 +59,7 @@ def test_the_step_by_hand():
 
 
 @settings(max_examples=60)
-@given(
-    st.lists(st.integers(0, 4), min_size=2, max_size=12),
-    st.floats(1, 3),
-    st.integers(0, 2**31),
-)
+@given(st.lists(st.integers(0, 4), min_size=2, max_size=12), st.floats(1, 3), st.integers(0, 2**31))
 def test_weights_of_groups_keep_both_norms_and_are_the_best(names, bound, seed):
     groups = check_groups([f"g{name}" for name in names], None, len(names))
     rng = np.random.default_rng(seed)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Annotated, Any, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperGroup
@@ -19,6 +20,9 @@ from rskc.exceptions import ClusterError
 
 # What data and settings may cause; anything else is a mistake of ours.
 EXPECTED = (ValueError, OSError, ImportError, MemoryError, ClusterError)
+
+# What the help calls values of these types.
+METAVARS = {int: "NUMBER", str: "TEXT", Path: "PATH", bool: "", Any: "VALUE"}
 
 _typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 _began: ContextVar[float] = ContextVar("began", default=STARTED)
@@ -75,62 +79,70 @@ def _show_version(asked: bool) -> None:
 def root(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            help="Print the version.",
+            metavar="",
+        ),
     ] = False,
 ) -> None:
-    """Robust and sparse K-means: finds the clusters, the features and the outliers of a table.
+    """Robust and sparse K-means: find clusters, the features that separate them, and outliers.
 
     Begin with [bold]rskc demo[/bold], or with a table of your own:
     [bold]rskc fit table.csv --clusters 3[/bold]
     """
 
 
-def command(name: str, *examples: str, panel: str | None = None) -> Callable:
+def command(name: str, *examples: str, panel: str | None = None, **helps: str) -> Callable:
     """Register a command.
 
     Parameters that are dataclasses stand for an option for each field; their fields may be
-    dataclasses again. One of the parameters is ``console``.
+    dataclasses again. One of the parameters is ``console``. ``helps`` has the help of options that
+    mean something else here, by the names of their fields.
     """
     heading = "[bold]Examples[/bold]" if len(examples) > 1 else "[bold]Example[/bold]"
     # A blank line between them keeps typer from joining the examples.
     epilog = "\n\n".join([heading, *(f"  {each}" for each in examples)]) if examples else None
 
     def register(function: Callable) -> Callable:
-        app.command(name, epilog=epilog, rich_help_panel=panel)(_with_options(function))
+        hints = get_type_hints(function, include_extras=True)
+        hints.pop("return", None)
+
+        def run(**values: Any) -> None:
+            given = {name: _made(hint, name, values) for name, hint in hints.items()}
+            with _errors_in_one_sentence(given["console"]):
+                function(**given)
+
+        parameters = [p for name, hint in hints.items() for p in _parameters(name, hint, helps)]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        run.__doc__ = function.__doc__
+        app.command(name, epilog=epilog, rich_help_panel=panel)(run)
         return function
 
     return register
 
 
-def _with_options(function: Callable) -> Callable:
-    """Return a function whose parameters are what typer understands."""
-    hints = get_type_hints(function, include_extras=True)
-    hints.pop("return", None)
-
-    def run(**values: Any) -> None:
-        given = {name: _made(hint, name, values) for name, hint in hints.items()}
-        with _errors_in_one_sentence(given["console"]):
-            function(**given)
-
-    parameters = [each for name, hint in hints.items() for each in _parameters(name, hint)]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    run.__doc__ = function.__doc__
-    return run
-
-
-def _parameters(name: str, hint: Any) -> Iterator[inspect.Parameter]:
+def _parameters(name: str, hint: Any, helps: dict[str, str]) -> Iterator[inspect.Parameter]:
+    """Yield the parameters, as typer understands them, that a parameter of a command stands for."""
     kind = inspect.Parameter.KEYWORD_ONLY
     if not is_dataclass(hint):
         yield inspect.Parameter(name, kind, annotation=hint)
         return
     hints = get_type_hints(hint)
     for field in fields(hint):
-        if "option" not in field.metadata:
-            yield from _parameters(field.name, hints[field.name])
+        if "names" not in field.metadata:
+            yield from _parameters(field.name, hints[field.name], helps)
             continue
-        annotation: Any = Annotated[hints[field.name], field.metadata["option"]]
+        usual = {"rich_help_panel": hint.panel}  # type: ignore[union-attr]
+        how = usual | field.metadata | {"help": helps.get(field.name, field.metadata["help"])}
+        types = get_args(hints[field.name]) or (hints[field.name],)
+        metavar = next((METAVARS[each] for each in types if each in METAVARS), "WORD")
+        option = typer.Option(*how.pop("names"), show_default=False, metavar=metavar, **how)
         default = inspect.Parameter.empty if field.default is MISSING else field.default
+        annotation: Any = Annotated[hints[field.name], option]
         yield inspect.Parameter(field.name, kind, annotation=annotation, default=default)
 
 
@@ -160,7 +172,7 @@ def _errors_in_one_sentence(console: Console) -> Iterator[None]:
         sentence = sentence_of(error)
         if not isinstance(error, EXPECTED):
             sentence = (
-                f"this should not happen and is a mistake in rskc ({type(error).__name__}: "
+                f"this should not happen; it is a mistake in rskc ({type(error).__name__}: "
                 f"{sentence}) Run it again with --debug, and report what it prints."
             )
         console.error(sentence)

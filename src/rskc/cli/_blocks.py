@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rskc.cli._console import Console, recorded_warnings
-from rskc.cli._options import Preparing, Reading
+from rskc.cli._options import Preparing, Reading, words_of
 from rskc.cli._output import write_others
 from rskc.cli._results import Counts, Result, with_classes
 from rskc.cli._tables import Data, fit_preparer, notes_of, preparation_note, prepared
@@ -158,12 +158,13 @@ def read_blocks(
     notes = [*map(str, warned), *preparation_note(preparing, preparer)]
     if not preparer.is_idle and drawn is not None and len(drawn) < table.n_cases:
         notes.append(
-            f"Columns are prepared by {len(drawn):,} of the {table.n_cases:,} cases, drawn at "
+            f"Columns were prepared by {len(drawn):,} of the {table.n_cases:,} cases, drawn at "
             "random."
         )
     shape = table.n_cases, len(table.features)
     X, seconds = _lazy_frame(table, preparer), time.perf_counter() - start
-    data = Data(table, X, shape, preparer, arguments, notes, seconds, drawn=drawn)
+    words = tuple(words_of(reading, preparing))
+    data = Data(table, X, shape, preparer, arguments, notes, seconds, words, drawn=drawn)
     return data.grouped(groups)
 
 
@@ -234,11 +235,11 @@ def write_results(
     shown: list[Any] = []
 
     def frames() -> Iterator[Any]:
-        for cases, rows in zip(_cases_of_blocks(result), _shown_rows(table), strict=True):
-            first = counts.n_cases
+        parts = zip(_cases_of_blocks(result), table.pieces, _shown_rows(table), strict=True)
+        for cases, piece, rows in parts:
             counts.add(cases)
             shown.append(cases.iloc[rows])
-            yield result.with_stability(cases, first)
+            yield result.with_stability(cases, piece.first)
 
     write_csv_parts(frames(), os.devnull if folder is None else folder / "labels.csv")
     result = _with_shown(result, shown, counts)
@@ -292,7 +293,8 @@ def _with_shown(result: Result, parts: list[Any], counts: Counts) -> Result:
         labels = np.array(list(text))
     drawn = _drawn(blocks) if data.drawn is None else data.drawn
     drawn.index = pd.Index(cases["case"], dtype=None if blocks.id_column is None else object)
-    is_sample, numbers = len(drawn) < counts.n_cases, drawn.select_dtypes("number")
+    n_cases, numbers = counts.total("cases"), drawn.select_dtypes("number")
+    is_sample = len(drawn) < n_cases
     values = numbers.to_numpy()
     low, high = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
     constant = list(numbers.columns[low == high])
@@ -313,7 +315,7 @@ def _with_shown(result: Result, parts: list[Any], counts: Counts) -> Result:
         categories=blocks.categories,
     )
     X = prepared(data.preparer, drawn)
-    notes = notes_of(table, counts.n_cases, data.reading)
+    notes = notes_of(table, n_cases, data.reading)
     small = replace(data, table=table, X=X, shape=X.shape, notes=[*notes, *data.notes])
     model = _model_of(result.model, cases, X, is_sample)
     return replace(result, data=small, model=model, whole=counts)

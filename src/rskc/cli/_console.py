@@ -7,17 +7,17 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import typer
 
-from rskc.cli._options import NAMES, RESULTS, flag
+from rskc.cli._options import NAMES, RESULTS, option
 from rskc.exceptions import ColumnWarning, Phrased
 
-# Seconds after which a log says what is under way, and then how far it is; short work goes without.
+# Seconds after which a log says what is under way, and then how far it is.
 PATIENCE, MINUTE = 1.0, 60.0
 
 
@@ -25,9 +25,10 @@ PATIENCE, MINUTE = 1.0, 60.0
 class Console:
     """The options of every command that say how much it prints."""
 
-    quiet: bool = flag(RESULTS, "Print errors only.", "--quiet", "-q")
-    json: bool = flag(RESULTS, "Print the result as JSON.", "--json")
-    debug: bool = flag(RESULTS, "Show where an error came from.", "--debug")
+    panel = RESULTS
+    quiet: bool = option("Print errors only.", False, "--quiet", "-q")
+    json: bool = option("Print the result as JSON.", False, "--json")
+    debug: bool = option("Show where an error came from.", False, "--debug")
 
     @property
     def silent(self) -> bool:
@@ -68,7 +69,7 @@ class Console:
         """Show that something is under way, and how far it is, if what is yielded is told so.
 
         ``seconds`` is the time that it is likely to take, if that is known. On a terminal there is
-        a bar, in a log a line for each quarter and each minute.
+        a bar, in a log there are lines.
         """
         if self.silent:
             yield lambda done, total: None
@@ -79,17 +80,11 @@ class Console:
             return
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        class Bar(BarColumn):
-            def render(self, task: Any) -> Any:
-                if seconds:  # never full before the end: what takes longer creeps on
-                    passed = (task.elapsed or 0.0) / seconds
-                    task.total, task.completed = 1, passed if passed < 0.9 else 1 - 0.09 / passed
-                return super().render(task)
-
-        about = f"of about {seconds:.0f} s" * (seconds > 0)
-        columns = SpinnerColumn(), TextColumn("{task.description}"), Bar(), TimeElapsedColumn()
-        shown = _rich(sys.stderr)
-        with Progress(*columns, TextColumn(about), console=shown, transient=True) as progress:
+        about = TextColumn(f"of about {seconds:.0f} s" * (seconds > 0))
+        columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn()
+        with Progress(
+            *columns, TimeElapsedColumn(), about, console=_rich(sys.stderr), transient=True
+        ) as progress:
             task = progress.add_task(what, total=None)
 
             def update(done: int, total: int) -> None:
@@ -101,37 +96,30 @@ class Console:
 
 @contextmanager
 def _logged(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Write a line once the work has taken a while; then one for each quarter and each minute."""
-    stream, start, ended, is_slow = sys.stderr, time.monotonic(), threading.Event(), False
-    quarter, share = 0, ""
+    """Write a line once the work has taken a while; then one for each quarter or each minute."""
+    start, quarter, written = time.monotonic(), 0, float("inf")
 
-    def tell_time() -> None:
-        passed = f"{share}after {time.monotonic() - start:.0f} s"
-        print(f"rskc: {what}: {passed}", file=stream, flush=True)
-
-    def watch() -> None:
-        nonlocal is_slow
-        if ended.wait(PATIENCE):
-            return
-        is_slow = True
+    def begin() -> None:
+        nonlocal written
+        written = time.monotonic()
         print(f"rskc: {what} ...", file=stream, flush=True)
-        while not ended.wait(MINUTE):
-            tell_time()
 
     def update(done: int, total: int) -> None:
-        nonlocal quarter, share
-        before, quarter = quarter, 4 * done // total if total else 0
-        share = f"{done:,} of {total:,} "
-        if is_slow and before < quarter < 4:
-            tell_time()
+        nonlocal quarter, written
+        now, before, quarter = time.monotonic(), quarter, 4 * done // total if total else 0
+        if (before < quarter < 4 and written < now) or now - written > MINUTE:
+            written = now
+            passed = f"{done:,} of {total:,} after {now - start:.0f} s"
+            print(f"rskc: {what}: {passed}", file=stream, flush=True)
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
+    stream, timer = sys.stderr, threading.Timer(PATIENCE, begin)
+    timer.daemon = True
+    timer.start()
     try:
         yield update
     finally:
-        ended.set()
-        watcher.join()
+        timer.cancel()
+        timer.join()
 
 
 def _rich(stream: Any) -> Any:
@@ -143,27 +131,6 @@ def _rich(stream: Any) -> Any:
             raise BrokenPipeError
 
     return Console(file=stream, highlight=False, emoji=False)
-
-
-def bold(words: str, style: str = "bold") -> Any:
-    """Return text that stands out."""
-    from rich.text import Text
-
-    return Text(words, style=style)
-
-
-def text_table(labels: Iterable[tuple[str, Any]], rows: Iterable[Iterable[str]], **how: Any) -> Any:
-    """Make a table; each column has a label and is justified "left" or "right"."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    # Without double space between columns, the seven of a grid fit into 80 characters.
-    table = Table(box=SIMPLE_HEAD, collapse_padding=True, **how)
-    for label, justify in labels:
-        table.add_column(label, justify=justify)
-    for row in rows:
-        table.add_row(*row)
-    return table
 
 
 def in_options(message: Any) -> str:

@@ -1,85 +1,66 @@
 """Options of the commands, in groups: a dataclass each.
 
 A field has the name of the parameter of the library that it sets, so that a group's fields are the
-arguments of a call; the option is called the same, unless the field says otherwise.
+arguments of a call; the option is called the same, unless the field says otherwise. Help is short,
+a line of a terminal where possible, and says what the default is.
 """
 
 from __future__ import annotations
 
 import atexit
+import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from typer import Argument
 
 TABLE, MODEL, RESULTS, SEARCH = "Reading the table", "Model", "Results", "Search"
-LARGE = "Large tables and long searches"
+LARGE, IN_ROWS = "Large tables and long searches", "Tables with features in rows"
 SEPARATORS = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";", "space": " "}
 STANDARD_INPUT = "standard-input.txt"
 SCALES = {"robust": "mad", "classic": "std"}
+# Options that change how a model is fitted, and not what it is; and those that name files.
+NO_SETTINGS = ("feature_groups", "n_threads", "device")
 
 
-# ---- Values as they are typed: "2-8", "auto", "0,0.05,0.1"
+# ---- Values as they are typed. What the library does not allow it refuses itself.
 
 
-def number(kind: type, text: Any, expected: str) -> Any:
-    """Read a number."""
-    try:
-        return kind(str(text))
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not what is expected: {expected}.") from None
+def value(text: Any) -> Any:
+    """Read a number, or a word, of which "none" is None."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return None if text in (None, "none") else text
 
 
-def number_or(kind: type, example: str, *words: str) -> Callable[[Any], Any]:
-    """Return what reads a number, or one of these words."""
-    *first, last = [example, *(f'"{word}"' for word in words)]
-    expected = f"{', '.join(first)} or {last}"
-    return word_or(lambda text: number(kind, text, expected), *words)
+def numbers(text: Any) -> Any:
+    """Read "2-8", "2,4,6", "0.05" or "3" as a list; or a word."""
+    if not re.search(r"\d", str(text)):
+        return value(text)
+    found: list[Any] = []
+    for part in text.split(","):
+        low, dash, high = part.partition("-")
+        if dash and low:  # a range, and no negative number
+            if not (low.isdecimal() and high.isdecimal() and int(low) <= int(high) < 10**4):
+                raise typer.BadParameter(f"{part!r} is no range, such as 2-8.")
+            found += range(int(low), int(high) + 1)
+        elif isinstance(value(part), str):
+            raise typer.BadParameter(f"{text!r} is no list of numbers, such as 2,4,6.")
+        else:
+            found.append(value(part))
+    return found
 
 
-def word_or(read: Callable[[Any], Any], *words: str) -> Callable[[Any], Any]:
-    """Return what reads one of these words, of which "none" is None, or anything else."""
-
-    def parse(text: Any) -> Any:
-        if text is None or text in words:
-            return None if text == "none" else text
-        return read(text)
-
-    return parse
-
-
-def count_or(read: Callable[[Any], list]) -> Callable[[Any], Any]:
-    """Return what reads how many there are, "10", or which, "2,3.5,5"."""
-    return lambda text: int(text) if str(text).isdecimal() else read(text)
-
-
-def some_clusters(text: Any) -> list[int]:
-    """Read "2-8", "2,4,6" or "3"."""
-    numbers: list[int] = []
-    for part in str(text).split(","):
-        first, dash, last = part.partition("-")
-        low = number(int, first, '3, "2-8" or "2,4,6"')
-        high = number(int, last, '"2-8"') if dash else low
-        if high < low or high - low > 1000:
-            raise typer.BadParameter(f"{part!r} is no range, such as 2-8.")
-        numbers += range(low, high + 1)
-    return numbers
-
-
-def some_shares(text: Any) -> list[float]:
-    """Read "0,0.05,0.1"."""
-    return [number(float, part, 'numbers such as "0,0.05,0.1"') for part in str(text).split(",")]
-
-
-def separator(text: str) -> str:
-    """Read a mark, or its name."""
-    return SEPARATORS.get(text, text)
+def count(text: Any) -> Any:
+    """Read how many there are, "10", or which, "2,3.5,5"; or a word."""
+    return int(text) if str(text).isdecimal() else numbers(text)
 
 
 def table_path(text: str) -> Path:
@@ -103,141 +84,134 @@ def table_word(path: Path) -> str:
 # ---- Options
 
 
-def option(
-    panel: str | None, default: Any, help: str, metavar: str | None = None, *names: str, **how: Any
-) -> Any:
-    """Declare a field of a dataclass that becomes an option in a panel of the help.
+def option(help: str, default: Any = None, *names: str, **how: Any) -> Any:
+    """Declare a field of a dataclass that becomes an option, in the panel of the dataclass.
 
-    Without a panel it is at the top of the help, for the few that most people need. Help is short,
-    a line of a terminal where possible, and says what the default is.
-    ``dataclasses.MISSING`` as default makes it a required one.
+    With ``panel=None`` it is at the top of the help, for the few that most people need. Without a
+    default it is None; with ``dataclasses.MISSING`` the option is required.
     """
-    how = {"show_default": panel == SEARCH, "metavar": metavar} | how
-    made = typer.Option(*names, help=help, rich_help_panel=panel, **how)
-    return field(default=default, metadata={"option": made, "names": names})
+    if "panel" in how:
+        how["rich_help_panel"] = how.pop("panel")
+    return field(default=default, metadata={"help": help, "names": names} | how)
 
 
-def out_option(default: Path | None, help: str, metavar: str = "FOLDER") -> Any:
-    """Declare a field for the folder or file that a command writes to."""
-    return option(RESULTS, default, help, metavar, "--out", "-o")
+def option_name(option: Any) -> str:
+    """Return the name of an option, given its field."""
+    names = option.metadata["names"]
+    return names[0] if names else f"--{option.name.replace('_', '-')}"
 
 
-def clusters_option(default: Any, help: str, metavar: str = "NUMBERS", **how: Any) -> Any:
-    """Declare a field for the number of clusters, or for several."""
-    return option(None, default, help, metavar, "--clusters", "-k", **how)
+def words_of(*groups: Any) -> list[str]:
+    """Return groups of options as words of a command: those that are no defaults."""
+    pairs = ((each, getattr(group, each.name)) for group in groups for each in fields(group))
+    return [word for pair in pairs for word in option_words(*pair)]
 
 
-def flag(panel: str, help: str, *names: str) -> Any:
-    """Declare a field that is False unless the option is given."""
-    return option(panel, False, help, None, *names)
+def option_words(option: Any, value: Any) -> Iterator[str]:
+    """Yield the words that set an option, if any are needed."""
+    name = option_name(option)
+    if value == option.default or value == []:
+        return
+    if isinstance(value, bool):
+        yield name.split("/")[0 if value else -1]
+        return
+    for item in value if isinstance(value, list) else [value]:
+        yield name
+        yield "none" if item is None else f"{item:.12g}" if isinstance(item, float) else str(item)
 
 
 # ---- The table
 
 _kinds = ".csv .tsv .txt (.gz) .xlsx .parquet .feather .npy .npz .h5ad .mtx"
-_table_help = f"One row per case: {_kinds}, a folder of Parquet, or - for a pipe"
-_file_help = f"The table of the fit, which must be one file: {_kinds}."
-_model_help = "The model.rskc of a fit, or the folder it is in."
-TablePath = Annotated[
-    Path, Argument(metavar="TABLE", help=_table_help, show_default=False, parser=table_path)
-]
-TableFile = Annotated[Path, Argument(metavar="TABLE", help=_file_help, show_default=False)]
-ModelPath = Annotated[Path, Argument(metavar="MODEL", help=_model_help, show_default=False)]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How a table is to be read."""
-
-    id_column: str | None = option(TABLE, None, "Column of case names.", "NAME")
-    label_column: str | None = option(None, None, "Known classes, to compare with.", "NAME")
-    weight_column: str | None = option(TABLE, None, "Case weights; no feature.", "NAME")
-    drop: list[str] = option(TABLE, (), "Column to leave out; repeatable.", "NAME")
-    use_columns: list[str] = option(
-        TABLE, (), "Cluster by it, whatever it looks like.", "NAME", "--use-column"
-    )
-    features_in_rows: bool | None = option(
-        TABLE,
-        None,
-        "Rows are features, or cases.",
-        None,
-        "--features-in-rows/--cases-in-rows",
-    )
-    labels: Path | None = option(
-        TABLE, None, "Known classes in another file, by id or in order.", "FILE"
-    )
-    label_row: str | None = option(
-        TABLE, None, "Known classes, where features are in rows.", "NAME"
-    )
-    missing_values: list[str] = option(
-        TABLE, (), "What else stands for a missing cell.", "MARKER", "--missing"
-    )
-    decimal: str = option(TABLE, "auto", 'Decimal mark, "." or ",".', "MARK")
-    text_columns: Literal["categories", "refuse", "drop"] = option(
-        TABLE, "categories", "categories (few values), refuse or drop.", "HOW"
-    )
-    categorical: list[str] = option(TABLE, (), "Numbers that are categories; repeatable.", "NAME")
-    date_columns: Literal["drop", "numbers"] = option(
-        TABLE, "drop", "drop, or numbers (days).", "HOW", "--dates"
-    )
-    sheet: str | None = option(TABLE, None, "Sheet; default: the first.", "NAME")
-    separator: Any = option(TABLE, None, "Separator, such as tab.", "MARK", parser=separator)
-    encoding: str = option(TABLE, "utf-8", "Encoding of text; utf-8 is usual.", "NAME")
-    no_header: bool = flag(TABLE, "The first line holds data, not names.", "--no-header")
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of read_table."""
-        from rskc.files.tables import MISSING_VALUES
-
-        given = {
-            name: list(value) if isinstance(value, list | tuple) else value
-            for name, value in vars(self).items()
-            if name not in ("labels", "no_header")
-        }
-        given["missing_values"] = [*MISSING_VALUES, *self.missing_values]
-        if self.features_in_rows is None:
-            given["features_in_rows"] = "auto"
-        return given | {"header": not self.no_header}
+_table = f"The table, one row per case: {_kinds}, a folder of Parquet files, or - for a pipe."
+_file = f"The table, which must be one file: {_kinds}."
+_model = "The model.rskc of a fit, or the folder it is in."
+TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help=_table, parser=table_path)]
+TableFile = Annotated[Path, typer.Argument(metavar="TABLE", help=_file)]
+ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help=_model)]
 
 
 @dataclass(frozen=True)
 class Rereading:
-    """How a second table differs from that of the fit."""
+    """How cells are to be read, in the table of a fit and in others like it."""
 
-    id_column: str | None = option(TABLE, None, "Column with the names of the cases.", "NAME")
+    panel = TABLE
+    id_column: str | None = option("Column with the names of the cases.")
     missing_values: list[str] = option(
-        TABLE, (), "What else stands for a missing cell; repeatable.", "MARKER", "--missing"
+        "What else stands for a missing cell; repeatable.", (), "--missing"
     )
-    decimal: str | None = option(TABLE, None, "Decimal mark.", "MARK")
-    sheet: str | None = option(TABLE, None, "Sheet of an .xlsx.", "NAME")
-    separator: Any = option(TABLE, None, "What separates cells.", "MARK", parser=separator)
-    encoding: str | None = option(TABLE, None, "Encoding of text.", "NAME")
+    decimal: str | None = option('Decimal mark, "." or "," (default: recognized).')
+    sheet: str | None = option("Sheet of an .xlsx (default: the first).")
+    separator: str | None = option("What separates cells, such as tab.")
+    encoding: str | None = option("Encoding of text (default: utf-8).")
 
-    def arguments(self, fitted: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments of read_table: those of the fit, and what differs."""
+    def given(self, missing_values: Any = None) -> dict[str, Any]:
+        """Return arguments of read_table, those that are not its own defaults."""
         from rskc.files.tables import MISSING_VALUES
 
-        given = {name: value for name, value in vars(self).items() if value}
-        known = fitted.get("missing_values", MISSING_VALUES)
-        given["missing_values"] = [*known, *self.missing_values]
+        asked = {name: value for name, value in vars(self).items() if value not in (None, [], ())}
+        if self.missing_values:
+            known = MISSING_VALUES if missing_values is None else missing_values
+            asked["missing_values"] = [*known, *self.missing_values]
+        if self.separator is not None:
+            asked["separator"] = SEPARATORS.get(self.separator, self.separator)
+        return asked
+
+    def like(self, fitted: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of read_table: those of the fit, and what differs."""
         # What was recognized in the table of the fit need not show in another.
-        given["features_in_rows"] = fitted.get("features_in_rows") is True
-        return {"use_columns": "all"} | fitted | given
+        in_rows = {"features_in_rows": fitted.get("features_in_rows") is True}
+        usual = {} if fitted else {"use_columns": "all"}
+        return usual | fitted | self.given(fitted.get("missing_values")) | in_rows
+
+
+@dataclass(frozen=True)
+class Reading(Rereading):
+    """How a table is to be read."""
+
+    label_column: str | None = option("Known classes, compared with the clusters.", panel=None)
+    labels: Path | None = option("Known classes in another file, by id or in order.")
+    label_row: str | None = option("Row with known classes.", panel=IN_ROWS)
+    weight_column: str | None = option("Column with case weights.")
+    drop: list[str] = option("Column to leave out; repeatable.", ())
+    use_columns: list[str] = option(
+        "Column to cluster by, whatever it looks like; repeatable.", (), "--use-column"
+    )
+    features_in_rows: bool | None = option(
+        "What rows are (default: recognized).",
+        None,
+        "--features-in-rows/--cases-in-rows",
+        panel=IN_ROWS,
+    )
+    text_columns: Literal["categories", "refuse", "drop"] = option(
+        "Text becomes categories (default), or: refuse, drop.", "categories"
+    )
+    categorical: list[str] = option("Column of numbers that are categories; repeatable.", ())
+    date_columns: Literal["drop", "numbers"] = option(
+        "Dates: drop (default), or numbers to count days.", "drop", "--dates"
+    )
+    no_header: bool = option("The first line has data, not names.", False, "--no-header")
+
+    def arguments(self) -> dict[str, Any]:
+        """Return arguments of read_table, those that are not its own defaults."""
+        asked = {k: v for k, v in self.given().items() if k not in ("labels", "no_header")}
+        return asked | ({"header": False} if self.no_header else {})
 
 
 @dataclass(frozen=True)
 class Preparing:
     """What is done to the numbers of a table before they are clustered."""
 
+    panel = TABLE
     prepare: Literal["auto", "none"] = option(
-        None, "auto", "none: cluster the numbers as they are.", "HOW"
+        "none: cluster the numbers as they are.", "auto", panel=None
     )
-    log: str = option(TABLE, "auto", "Logarithms of all, none, or NAME,NAME.", "COLUMNS")
+    log: str = option("Take logarithms of NAME,NAME, all or none (default: auto).", "auto")
     standardize: Literal["auto", "none", "rows", "columns"] = option(
-        TABLE, "auto", "columns, rows or none.", "WHAT"
+        "Standardize columns, rows or none (default: auto).", "auto"
     )
     scale: Literal["auto", "robust", "classic"] = option(
-        TABLE, "auto", "robust (MAD) or classic (SD).", "HOW"
+        "robust (MAD) or classic (SD) (default: auto).", "auto"
     )
 
     @property
@@ -267,260 +241,198 @@ class Preparing:
 class EngineOptions:
     """Whether the table is held in memory, and who works on it if not."""
 
+    panel = LARGE
     engine: Literal["auto", "memory", "dask"] = option(
-        LARGE, "auto", "memory, dask (in blocks) or auto (by size).", "WHERE"
+        "Where the table is: memory, dask (in blocks), auto (by size).", "auto"
     )
-    scheduler: str | None = option(
-        LARGE, None, "A Dask cluster, such as tcp://host:8786.", "ADDRESS"
-    )
-    memory: str | None = option(LARGE, None, "Of blocks, as 2GB; default: half the free.", "AMOUNT")
+    scheduler: str | None = option("Dask cluster, such as tcp://host:8786.")
+    memory: str | None = option("Memory for blocks, such as 2GB (default: half of what is free).")
 
 
 # ---- The model
 
-_bound_help = "1 (one feature) to the root of their number (all), auto, half, none"
-
 
 @dataclass(frozen=True)
 class Trimming:
-    """The share of outlying cases."""
+    """The share of outlying cases, and which single cells are outlying."""
 
-    trim: Any = option(
-        MODEL,
-        "auto",
-        "Share of outlying cases, 0 to 0.5, or auto.",
-        "SHARE",
-        parser=number_or(float, "0.05", "auto"),
-    )
-
-
-@dataclass(frozen=True)
-class TrimmingAndCells(Trimming):
-    """That, and which single cells are outlying."""
-
+    panel = MODEL
+    trim: Any = option("Share of cases to trim, 0 to 0.5 (default: auto).", "auto", parser=value)
     cells: Any = option(
-        MODEL,
-        "auto",
-        "Scales beyond which a cell is outlying, auto or none.",
-        "SCALES",
-        parser=number_or(float, "a number", "auto", "none"),
+        "Scales beyond which a cell is outlying, or none (default: auto).", "auto", parser=value
     )
 
 
 @dataclass(frozen=True)
 class Sparsity:
-    """How many features get weight."""
+    """How many features get weight; "choose" leaves it to the gap statistic."""
 
+    panel = MODEL
     l1_bound: Any = option(
-        MODEL,
+        "How many features get weight: 1 (one) to the root of their number (all), auto (default), "
+        "half, none or, in rskc fit, choose.",
         "auto",
-        f"{_bound_help}.",
-        "BOUND",
-        parser=number_or(float, "a number", "auto", "half", "none"),
+        parser=value,
     )
-    n_features: int | None = option(
-        MODEL, None, "Number of features, instead of a bound.", "NUMBER"
-    )
-
-
-@dataclass(frozen=True)
-class SparsityOrSearch(Sparsity):
-    """The same, with the choice left to the gap statistic."""
-
-    l1_bound: Any = option(
-        MODEL,
-        "auto",
-        f"{_bound_help} or choose.",
-        "BOUND",
-        parser=number_or(float, "a number", "auto", "half", "none", "choose"),
-    )
+    n_features: int | None = option("Number of features, instead of a bound.")
 
 
 @dataclass(frozen=True)
 class Basics:
     """Groups of features, restarts, seed and threads."""
 
-    feature_groups: Path | None = option(
-        MODEL, None, "Features that share a weight: a GMT file.", "FILE", "--groups"
-    )
-    n_init: int | None = option(MODEL, None, "Restarts; default: 10 to 100, by size.", "NUMBER")
-    random_state: int = option(MODEL, 0, "Seed of random numbers; default: 0.", "NUMBER", "--seed")
-    n_threads: int | None = option(
-        MODEL, None, "Threads; default: all CPUs.", "NUMBER", "--threads"
-    )
-    device: str | None = option(LARGE, None, "cuda, cuda:1 or cpu (by torch); fits there.", "NAME")
+    panel = MODEL
+    feature_groups: Path | None = option("GMT file: features that share weight.", None, "--groups")
+    n_init: Any = option("Restarts (default: 10 to 100, by size).", "auto", parser=value)
+    random_state: int = option("Seed of the random numbers (default: 0).", 0, "--seed")
+    n_threads: int | None = option("Threads (default: all CPUs).", None, "--threads")
+    device: str | None = option("Device, by torch: cuda, cuda:1 or cpu.", panel=LARGE)
 
-    def estimator(self, n_clusters: int, **settings: Any) -> Any:
-        """Make an estimator with these settings and others; groups need the table."""
+    def estimator(self, n_clusters: int, *groups: Any) -> Any:
+        """Make an estimator with these settings and others; groups of features need the table."""
         from rskc.estimator import RobustSparseKMeans
 
-        n_init = "auto" if self.n_init is None else self.n_init
-        given = vars(self) | {"feature_groups": None, "n_init": n_init}
-        return RobustSparseKMeans(n_clusters, **given, **settings)
+        settings = {name: value for group in (self, *groups) for name, value in vars(group).items()}
+        return RobustSparseKMeans(n_clusters, **settings | {"feature_groups": None})
+
+
+def settings_of(model: Any) -> list[str]:
+    """Return the options that set the parameters of a model."""
+    groups = (Trimming, Sparsity, Basics)
+    options = [each for group in groups for each in fields(group) if each.name not in NO_SETTINGS]
+    words = [word for each in options for word in option_words(each, getattr(model, each.name))]
+    return ["--clusters", str(model.n_clusters), *words]
 
 
 # ---- Searches
+
+
+def clusters(help: str, default: Any, parser: Any = numbers) -> Any:
+    """Declare a field for the number of clusters, or for several."""
+    return option(help, default, "--clusters", "-k", parser=parser, panel=None)
 
 
 @dataclass(frozen=True)
 class Searching:
     """How a search runs."""
 
-    n_jobs: int = option(LARGE, -1, "Parallel fits; default: one per core.", "NUMBER", "--jobs")
-    checkpoint: Path | None = option(
-        LARGE, None, "Keeps finished fits, to resume a search.", "FILE"
-    )
-    max_samples: int = option(LARGE, 5000, "Most cases searched; default: 5000.", "NUMBER")
+    panel = LARGE
+    n_jobs: int = option("Parallel fits (default: one per core).", -1, "--jobs")
+    checkpoint: Path | None = option("File to resume a stopped search from.")
+    max_samples: int = option("Most cases to search on (default: 5000).", 5000)
 
 
 @dataclass(frozen=True)
-class NumberOrAuto:
+class Number:
     """The number of clusters, or the wish to have it chosen."""
 
-    n_clusters: Any = clusters_option(
-        "auto",
-        "Number of clusters; default: chosen.",
-        "NUMBER",
-        parser=number_or(int, "3", "auto"),
-    )
-
-
-@dataclass(frozen=True)
-class OneNumber:
-    """The number of clusters."""
-
-    n_clusters: int = clusters_option(MISSING, "Number of clusters.", "NUMBER")
+    panel = None
+    n_clusters: Any = clusters("Number of clusters (default: chosen).", "auto", value)
 
 
 @dataclass(frozen=True)
 class Numbers:
     """Numbers of clusters to try, and how one of them is chosen."""
 
-    n_clusters: Any = clusters_option(
+    panel = SEARCH
+    n_clusters: Any = clusters(
+        "Numbers to try, such as 2-8 or 2,4,6 (default: 2-10, and more where these are too few; "
+        "2-8 for clest).",
         None,
-        "Numbers to try, such as 2-8 or 2,4,6; else 2-10, and more where these are too few (2-8 "
-        "for clest).",
-        parser=some_clusters,
     )
     method: Literal["stability", "clest"] = option(
-        SEARCH, "stability", "stability: by half-samples; clest: by Clest, the paper's way.", "HOW"
+        "stability (default, by half-samples) or clest (as in the paper).", "stability"
     )
-    rule: Literal["agreement", "paper"] | None = option(
-        SEARCH, None, "Rule of Clest: agreement or paper.", "NAME"
-    )
-    n_splits: int | None = option(
-        SEARCH, None, "Splits of the cases; default: 6, clest 20.", "NUMBER", "--splits"
-    )
-    n_references: int | None = option(
-        SEARCH, None, "Reference sets; default: 20.", "NUMBER", "--references"
-    )
+    rule: Literal["agreement", "paper"] | None = option("Rule of Clest: agreement or paper.")
+    n_splits: int | None = option("Splits of the cases (default: 6, clest 20).", None, "--splits")
+    n_references: int | None = option("Reference data sets (default: 20).", None, "--references")
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds to try."""
+    """The number of clusters, and bounds to try."""
 
+    panel = SEARCH
+    n_clusters: int = option("Number of clusters.", MISSING, "--clusters", "-k", panel=None)
     l1_bounds: Any = option(
-        SEARCH,
-        "10",
-        "How many bounds to try, or which: 2,4,8.",
-        "BOUNDS",
-        "--bounds",
-        parser=count_or(some_shares),
+        "How many bounds to try, or which: 2,4,8 (default: 10).", 10, "--bounds", parser=count
     )
-    n_permutations: int = option(SEARCH, 20, "Shuffled data sets.", "NUMBER", "--permutations")
+    n_permutations: int = option("Shuffled data sets (default: 20).", 20, "--permutations")
 
 
 @dataclass(frozen=True)
 class Grid:
     """Settings of which all combinations are tried."""
 
-    n_clusters: Any = clusters_option(
-        MISSING, "Numbers of clusters, such as 2-4.", parser=some_clusters
-    )
+    panel = SEARCH
+    n_clusters: Any = clusters("Numbers of clusters, such as 2-4.", MISSING)
     l1_bounds: Any = option(
-        SEARCH,
-        "5",
-        "How many bounds, or which: 2,4,8; none: all features have the same weight.",
-        "BOUNDS",
+        "How many bounds, or which: 2,4,8; none: equal weights (default: 5).",
+        5,
         "--bounds",
-        parser=word_or(count_or(some_shares), "none"),
+        parser=count,
     )
-    trims: Any = option(SEARCH, "0,0.05,0.1", "Shares to trim.", "SHARES", parser=some_shares)
+    trims: Any = option("Shares to trim (default: 0,0.05,0.1).", "0,0.05,0.1", parser=numbers)
 
 
 @dataclass(frozen=True)
 class ExploredSettings:
     """Settings of which all combinations are fitted."""
 
-    n_clusters: Any = clusters_option(
-        "auto",
-        "Numbers of clusters, such as 2-6; else 2-8, or 2 more than are chosen.",
-        parser=word_or(some_clusters, "auto"),
+    panel = SEARCH
+    n_clusters: Any = clusters(
+        "Numbers of clusters, such as 2-6 (default: 2-8, or up to 2 more than are chosen).", "auto"
     )
     n_features: Any = option(
-        SEARCH,
-        "auto",
-        "How many numbers of features (8 is usual), or which: 5,20,100.",
-        "NUMBERS",
-        parser=word_or(count_or(some_clusters), "auto"),
+        "How many numbers of features, or which: 5,20,100 (default: 8).", "auto", parser=count
     )
     trims: Any = option(
-        SEARCH,
-        "auto",
-        "Shares to trim; auto: 0, 0.05, 0.1, or the share that is found.",
-        "SHARES",
-        parser=word_or(some_shares, "auto"),
+        "Shares to trim (default: 0,0.05,0.1 or the share that is found).", "auto", parser=numbers
     )
-    n_splits: int = option(
-        SEARCH,
-        2,
-        "Splits into halves, fitted with every setting; 0: none.",
-        "NUMBER",
-        "--splits",
-    )
+    n_splits: int = option("Splits in halves, for every setting (default: 2).", 2, "--splits")
 
 
 # ---- Results
 
 
 @dataclass(frozen=True)
-class Results:
+class Target:
+    """Where a command writes; its help says what, and what the default is."""
+
+    panel = RESULTS
+    out: Path | None = option("", None, "--out", "-o")
+    force: bool = option("Replace existing files.", False, "--force")
+
+
+@dataclass(frozen=True)
+class Page(Target):
+    """Where a page is written, and its heading."""
+
+    title: str | None = option("Heading of the page.")
+
+
+@dataclass(frozen=True)
+class Results(Page):
     """Where results go; nowhere without a folder."""
 
-    out: Path | None = out_option(None, "Folder for the results; default: none.")
-    force: bool = flag(RESULTS, "Replace existing results.", "--force")
-    no_report: bool = flag(RESULTS, "Leave the HTML page out.", "--no-report")
-    title: str | None = option(RESULTS, None, "Heading of the page.", "TEXT")
+    no_report: bool = option("Leave the HTML page out.", False, "--no-report")
 
 
 @dataclass(frozen=True)
 class ResultsOfFit(Results):
-    """Where results go; a folder here unless another one is named."""
+    """Where results of a fit go; a folder here unless another one is named."""
 
-    out: Path | None = out_option(None, "Folder for results; default: TABLE-rskc.")
-    plan: bool = flag(LARGE, "Predict time and memory, and stop.", "--plan")
-    ranked_lists: bool = flag(RESULTS, "Features by cluster, ranked: .rnk files.", "--ranked-lists")
-
-
-@dataclass(frozen=True)
-class Page:
-    """Where a page is written, and its heading."""
-
-    out: Path | None = out_option(None, "The page; default: beside the model.", "FILE")
-    title: str | None = option(RESULTS, None, "Heading of the page.", "TEXT")
-    force: bool = flag(RESULTS, "Replace a page that is there.", "--force")
+    ranked_lists: bool = option(
+        "Write the features ranked for each cluster: .rnk files.", False, "--ranked-lists"
+    )
+    plan: bool = option("Predict time and memory, and stop.", False, "--plan", panel=LARGE)
 
 
 # ---- What parameters are called
 
-GROUPS = (Reading, Trimming, TrimmingAndCells, Sparsity, Basics, Searching, Numbers, Bounds, Grid)
+GROUPS = (Reading, Trimming, Sparsity, Basics, Searching, Numbers, Bounds, Grid)
 # What messages of the library call parameters, and the options that set them.
-NAMES = {
-    each.name: next(iter(each.metadata["names"]), f"--{each.name.replace('_', '-')}")
-    for group in GROUPS
-    for each in fields(group)
-} | {
+NAMES = {each.name: option_name(each) for group in GROUPS for each in fields(group)} | {
     "X": "the table",
     "None": "none",
     "=": " ",

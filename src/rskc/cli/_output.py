@@ -7,25 +7,26 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from rskc.cli._results import Result, headline
+from rskc.cli._results import Result
 from rskc.utils.atomic import PREFIX, SUFFIX, remove_leftovers, umask
 from rskc.utils.webpage import link_pages
 
 # The files that we write, and what they are.
 FILES = {
-    "report.html": "the page that explains it all: open it in a browser",
-    "labels.csv": "cluster, distance and more of each case",
-    "features.csv": "weight and centers of each feature",
-    "cells.csv": "the outlying cells, and by how much, if there are any",
+    "report.html": "the page that explains the result: open it in a browser",
+    "labels.csv": "cluster, distances and more for each case",
+    "features.csv": "weight of each feature, and its centers",
+    "cells.csv": "the outlying cells, and by how much",
     "markers.csv": "the features that set each cluster apart, and by how much",
-    "table.csv": "what the search tried",
+    "table.csv": "what the search tried, and how it went",
     "model.rskc": "the model, for rskc predict",
     "summary.json": "settings and results, enough to repeat it",
+    "cluster-*.rnk": "all features, ranked, for enrichment tools",
 }
 RANKED = re.compile(r"cluster-\d+\.rnk")  # those of write_ranked_lists
 
@@ -80,7 +81,7 @@ def _is_ours(name: str) -> bool:
 def _check_empty(target: Path, folder: Path, force: bool) -> None:
     if not force and target.is_dir() and any(target.iterdir()):
         raise ValueError(
-            f"the folder {str(folder)!r} is there already; use --force to replace the results in "
+            f"the folder {str(folder)!r} already exists; use --force to replace the results in "
             "it, or --out for another folder."
         )
 
@@ -117,22 +118,31 @@ def check_no_file(path: Path | None, force: bool, *inputs: Path) -> None:
         raise ValueError(f"{str(path)!r} is a folder; give the name of a file to --out.")
     if path.is_file() and not force:
         raise ValueError(
-            f"{str(path)!r} is there already; use --force to replace it, or --out for another name."
+            f"{str(path)!r} already exists; use --force to replace it, or --out for another name."
         )
     if any(path.exists() and each.exists() and path.samefile(each) for each in inputs):
-        raise ValueError(f"{str(path)!r} is read too; use --out for another name.")
+        raise ValueError(f"{str(path)!r} is one of the files to read; use --out for another name.")
     path.parent.mkdir(parents=True, exist_ok=True)
 
 
-def check_report(wanted: bool) -> None:
-    """Say before the work, and not after it, that a page cannot be made."""
-    packages = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
+def check_installed(packages: Mapping[str, str], extra: str, why: str) -> None:
+    """Say before the work, and not after it, what is not installed.
+
+    ``packages`` has the names of modules, and of the packages that they are in.
+    """
     missing = [name for module, name in packages.items() if not importlib.util.find_spec(module)]
-    if wanted and missing:
+    if missing:
+        are = "is" if len(missing) == 1 else "are"
         raise ImportError(
-            f"the HTML page needs {' and '.join(missing)}, not installed here: pip install "
-            '"rskc[report]", or do without it by --no-report.'
+            f'{" and ".join(missing)} {are} needed {why}; pip install "rskc[{extra}]" brings '
+            f"{'it' if len(missing) == 1 else 'them'}."
         )
+
+
+def check_report(wanted: bool) -> None:
+    """Say before the work that a page cannot be made."""
+    packages = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
+    check_installed(packages if wanted else {}, "report", "for the HTML page (or --no-report)")
 
 
 def write_results(
@@ -159,7 +169,7 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
         "preparation": data.preparer.to_plain(),
         "file": data.table.path.name,
         "sha256": data.table.sha256,
-        "command": result.command,
+        "command": result.fit_command,
         "title": title,
     }
     if result.searches:
@@ -182,8 +192,8 @@ def write_page(path: Path, result: Result, title: str | None) -> None:
     heading = cleaned(title or f"Clusters of {result.data.table.path.name}", 200)
     summary = result.page | {"title": heading}
     if result.is_sample:
-        n, shown = result.counts.n_cases, len(result.model.labels_)
-        summary["headline"] = headline(result)
+        n, shown = result.counts.total("cases"), len(result.model.labels_)
+        summary["headline"] = result.headline
         about = (
             f"All {n:,} cases were clustered. Apart from the headline, this page is about "
             f"{shown:,} of them, drawn at random, and counts only these; labels.csv has all."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -12,83 +11,66 @@ from typing import Any
 
 import numpy as np
 
-from rskc.cli._options import NAMES
-from rskc.cli._repeat import fit_command, run_of
-from rskc.cli._tables import Data
-from rskc.exceptions import FitWarning
-from rskc.utils.wording import cleaned, count, listed, percent, sentence_list
+from rskc.cli._options import NAMES, settings_of
+from rskc.cli._tables import Data, what_was_read
 
 TOP = 10
-MOST_COLUMNS = 200  # of which the page says what they were taken for
-NAMES_IN_TEXT = 5
-LONGEST_COMMAND = 64  # that advice repeats
 MOST_NAMES = 6  # of outliers
 # Parameters of a search that stand elsewhere, or do not change what it finds.
 NOT_LISTED = ("estimator", "progress", "n_jobs")
 
 
-@dataclass
 class Counts:
-    """Numbers over all cases, of frames as ``model.cases_frame(X)`` makes them.
+    """Sums over all cases by cluster, of frames as ``model.cases_frame(X)`` makes them.
 
-    Those of cases that are predicted have no silhouettes, and none was trimmed.
+    Those of cases that are predicted have no silhouettes, and none was trimmed. Cases of which
+    nothing is observed in the features that have weight are no outliers.
     """
 
-    n_clusters: int
-    n_cases: int = 0
-    n_trimmed: int = 0
-    n_blind: int = 0  # cases of which nothing is observed that has weight; they are no outliers
-    is_weighted: bool = False
-    farthest: Any = None  # the outliers that are farthest from their centers
-
-    def __post_init__(self) -> None:
-        self.sizes, self.outliers = np.zeros((2, self.n_clusters), int)
-        # The weights of the cases of each cluster, the weights of those with a silhouette that are
-        # no outliers, and the sums of these silhouettes.
-        self.weights, self.known, self.silhouettes = np.zeros((3, self.n_clusters))
+    def __init__(self, n_clusters: int):
+        self.n_clusters = n_clusters
+        self.by_cluster: Any = None
+        self.farthest: Any = None  # the outliers that are farthest from their centers
 
     def add(self, cases: Any) -> None:
         """Count more cases."""
         import pandas as pd
 
-        clusters, blind = cases["cluster"].to_numpy(), cases["observed"].to_numpy() == 0
-        outlying = cases["outlier"].to_numpy() & ~blind
-        weights = cases["weight"].to_numpy() if "weight" in cases else np.ones(len(cases))
-        self.is_weighted |= "weight" in cases
-        self.n_cases += len(cases)
-        self.n_blind += int(blind.sum())
-        self.sizes += np.bincount(clusters, minlength=self.n_clusters)
-        self.outliers += np.bincount(clusters[outlying], minlength=self.n_clusters)
-        self.weights += np.bincount(clusters, weights, self.n_clusters)
+        blind = cases["observed"] == 0
+        outlying = cases["outlier"] & ~blind
+        counted = cases[["cluster"]].assign(cases=1, outliers=outlying, blind=blind)
+        counted["trimmed"] = cases.get("trimmed", 0)
+        weights = cases.get("weight", counted["cases"])
+        if "weight" in cases:
+            counted["weight"] = weights
+        silhouettes = cases.get("silhouette", np.nan * weights).mask(outlying | blind).astype(float)
+        counted["known"] = weights.where(silhouettes.notna(), 0.0)
+        counted["silhouettes"] = silhouettes.fillna(0.0) * weights
+        sums = counted.groupby("cluster").sum().reindex(range(self.n_clusters), fill_value=0)
+        self.by_cluster = sums if self.by_cluster is None else self.by_cluster + sums
         outliers = pd.concat([self.farthest, cases.loc[outlying, ["case", "distance"]]])
         outliers = outliers.sort_values("distance", ascending=False, kind="stable")
         self.farthest = outliers.head(MOST_NAMES)
-        if "silhouette" not in cases:
-            return
-        values = cases["silhouette"].to_numpy(float)
-        known = np.isfinite(values) & ~outlying & ~blind
-        sums = values[known] * weights[known]
-        self.n_trimmed += int(cases["trimmed"].sum())
-        self.known += np.bincount(clusters[known], weights[known], self.n_clusters)
-        self.silhouettes += np.bincount(clusters[known], sums, self.n_clusters)
+
+    def total(self, name: str) -> int:
+        """Return the sum of a column over the clusters."""
+        return int(self.by_cluster[name].sum())
 
     def clusters(self) -> list[dict[str, Any]]:
-        """Return a dict for each cluster."""
+        """Return a dict for each cluster, in which means of nothing are None."""
         return [
             {
                 "cluster": k,
-                "cases": int(self.sizes[k]),
-                **({"weight": float(self.weights[k])} if self.is_weighted else {}),
-                "outliers": int(self.outliers[k]),
-                "silhouette": self.silhouettes[k] / self.known[k] if self.known[k] else None,
+                **{name: sums[name] for name in ("cases", "weight", "outliers") if name in sums},
+                "silhouette": sums["silhouettes"] / sums["known"] if sums["known"] else None,
             }
-            for k in range(self.n_clusters)
+            for k, sums in self.by_cluster.to_dict("index").items()
         ]
 
     def silhouette(self) -> float | None:
         """Return the mean over all cases that have one and are no outliers."""
-        n_known = self.known.sum()
-        return float(self.silhouettes.sum() / n_known) if n_known else None
+        sums = self.by_cluster[["silhouettes", "known"]].sum()
+        return float(sums["silhouettes"] / sums["known"]) if sums["known"] else None
 
 
 @dataclass(frozen=True)
@@ -106,7 +88,7 @@ class Result:
 
     @cached_property
     def cases(self) -> Any:
-        """A row a case, with silhouette, known class and, after a search, stability."""
+        """One row per case, with silhouette, known class and, after a search, stability."""
         cases = with_classes(self.model.cases_frame(self.data.X), self.data.table.labels)
         return self.with_stability(cases, first=0)
 
@@ -141,10 +123,10 @@ class Result:
         if search is not None:
             features = features.assign(selection_probability=probabilities)
         markers = model.markers_frame(X, selection_probabilities=probabilities)
-        found = {"features.csv": features, "markers.csv": markers}
+        frames = {"features.csv": features, "markers.csv": markers}
         if bounds_cells(model) and model.outlying_cells_.nnz:
-            found["cells.csv"] = model.cells_frame(X)
-        return {name: in_units(frame, self.data.units) for name, frame in found.items()}
+            frames["cells.csv"] = model.cells_frame(X)
+        return {name: in_units(frame, self.data.units) for name, frame in frames.items()}
 
     @cached_property
     def counts(self) -> Counts:
@@ -158,7 +140,7 @@ class Result:
     @property
     def is_sample(self) -> bool:
         """Whether there are more cases than data and model have."""
-        return self.counts.n_cases > len(self.model.labels_)
+        return self.counts.total("cases") > len(self.model.labels_)
 
     @cached_property
     def findings(self) -> list[Any]:
@@ -170,29 +152,38 @@ class Result:
         return [describe(search) for search in self.searches]
 
     @property
+    def fit_command(self) -> list[str]:
+        """The command that fits such a model: as it was typed, if that was a fit."""
+        if self.command[1:2] == ["fit"]:
+            return self.command
+        return [*self.data.command("fit"), *settings_of(self.model)]
+
+    @property
     def names(self) -> dict[str, str]:
         """What parameters and searches are called by someone who typed the command."""
-        preparer, command, remedy = self.data.preparer, self.command, ["--standardize", "columns"]
-        names = NAMES | ({"Preparer()": ""} if preparer.log == "auto" else {})
-        if preparer.standardize_ == "columns":
-            return names | {"Preparer() in a pipeline": ""}
-        asked = shlex.join(command)
-        if " --prepare none" in asked:
-            command, remedy = shlex.split(asked.replace(" --prepare none", "")), []
-        force = [] if "--force" in command else ["--force"]
-        standardized = shlex.join([*command, *remedy, *force])
-        if len(standardized) > LONGEST_COMMAND or command[1:2] != ["fit"]:
-            return names
-        return names | {"Preparer() in a pipeline": standardized}
+        preparer = self.data.preparer
+        done = {"Preparer()": preparer.log == "auto"}  # and is not advised again
+        done["Preparer() in a pipeline"] = preparer.standardize_ == "columns"
+        return NAMES | {name: "" for name, is_done in done.items() if is_done}
 
     @cached_property
-    def advice(self) -> list[dict[str, str]]:
+    def advice(self) -> list[dict[str, Any]]:
         """What to try next: that of the page, if there is one."""
-        from rskc.report import advice_on
+        from rskc.report import advise, numbers_of
 
         if "page" in vars(self):
             return self.page["advice"]
-        return advice_on(self.model, self.data.X, self.searches, self.names)
+        return advise(numbers_of(self.model, self.data.X, self.searches), self.names)
+
+    @property
+    def headline(self) -> str:
+        """The result in a sentence, over all cases."""
+        from rskc.model.summary import headline
+
+        counts = self.counts
+        n_found = int((counts.by_cluster["cases"] > 0).sum())
+        outliers = counts.total("outliers"), counts.total("blind")
+        return headline(self.model, counts.total("cases"), n_found, *outliers)
 
     @cached_property
     def page(self) -> dict[str, Any]:
@@ -200,12 +191,11 @@ class Result:
         from rskc.report import summarize
 
         data, now = self.data, datetime.now().astimezone()
-        is_fit = self.command[1:2] == ["fit"]
         run = {
-            "command": shlex.join(self.command) if is_fit else fit_command(data, self.model),
+            "command": shlex.join(self.fit_command),
             "file": data.table.path.name,
             "sha256": data.table.sha256,
-            **run_of(data),
+            **data.run(),
             "date": f"{now.day} {now:%B %Y, %H:%M %Z}",
             "first case": None if data.table.id_column else data.table.where(0),
         }
@@ -224,7 +214,7 @@ class Result:
     @cached_property
     def read(self) -> dict[str, Any]:
         """What was read of the table, and every note on it."""
-        return what_was_read(self.data, self.counts.n_cases, self.warnings)
+        return what_was_read(self.data, self.counts.total("cases"), self.warnings)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -241,7 +231,7 @@ class Result:
                 "file": table.path.name,
                 "path": os.path.abspath(table.path),
                 "sha256": table.sha256,
-                "n_cases": self.counts.n_cases,
+                "n_cases": self.counts.total("cases"),
                 "n_features": table.data.shape[1],
                 "n_missing": table.n_missing,
                 "id_column": table.id_column,
@@ -283,9 +273,9 @@ class Result:
             "top_features": [
                 {"feature": str(names[j]), "weight": float(weights[j])} for j in largest
             ],
-            "n_outliers": int(counts.outliers.sum()),
-            "n_without_data": counts.n_blind,
-            "n_trimmed": counts.n_trimmed,
+            "n_outliers": counts.total("outliers"),
+            "n_without_data": counts.total("blind"),
+            "n_trimmed": counts.total("trimmed"),
             "l1_bound": model.l1_bound_,
             "outlier_threshold": model.outlier_threshold_,
             "unweighted_outlier_threshold": thresholds_of(model).unweighted,
@@ -328,93 +318,3 @@ def _search(search: Any, finding: Any) -> dict[str, Any]:
         "changes": finding.changes,
         "table": search.table_.to_dict("records"),
     }
-
-
-def headline(result: Result) -> str:
-    """Return the result in a sentence."""
-    from rskc.model import summary
-
-    found, n_cases = result.summary["result"], result.counts.n_cases
-    outliers = found["n_outliers"], found["n_without_data"]
-    return summary.headline(result.model, n_cases, found["n_clusters"], *outliers)
-
-
-# ---- What was read
-
-
-def what_was_read(data: Data, n_cases: int, warnings: list[Any]) -> dict[str, Any]:
-    """Return the file, its rows and columns, what these were taken for, and every note."""
-    table, columns = data.table, list(_columns(data, n_cases))
-    kinds = [column["kind"] for column in columns]
-    nouns = {"number": "of numbers", "category": "of categories"}
-    line = "row" if data.reading.get("features_in_rows") is True else "column"  # of a feature
-    words = [
-        count(kinds.count(kind), f"{line} {noun}", f"{line}s {noun}")
-        for kind, noun in nouns.items()
-        if kind in kinds
-    ]
-    were = "was" if n_cases == 1 else "were"
-    sentence = f"{count(n_cases, 'case')} {were} clustered by {sentence_list(words)}"
-    left = [cleaned(column["name"], 40) for column in columns if column["kind"] == "left out"]
-    if left:
-        which = listed(left, NAMES_IN_TEXT)
-        were = count(len(left), f"{line} was", f"{line}s were")
-        sentence += f"; {were} left out: {which}"
-    note = f"{line.capitalize()}s of the file, in the order of their use."
-    if len(columns) > MOST_COLUMNS:
-        note = f"The first {MOST_COLUMNS} of {len(columns):,} {line}s."
-    missing = count(int(table.n_missing), "cell") if table.n_missing else "none"
-    if table.n_missing and len(table.data) == n_cases:
-        holes = np.array([column["n_missing"] or 0 for column in columns])
-        first = np.argsort(-holes, kind="stable")[: min(NAMES_IN_TEXT, np.count_nonzero(holes))]
-        names = [f"{columns[j]['name']} ({holes[j]:,})" for j in first]
-        which = listed(names, NAMES_IN_TEXT, int(np.count_nonzero(holes)))
-        missing += f" ({percent(table.n_missing / table.data.size)}), in {which}"
-    return {
-        "sentence": f"{sentence}.",
-        "file": table.path.name,
-        "n_cases": n_cases,
-        # Where rows are features, their names are a column.
-        "n_columns": len(columns) - (kinds.count("names") if line == "row" else 0),
-        "line": line,
-        "missing": {"n_cells": int(table.n_missing), "words": missing},
-        "prepared": run_of(data)["standardization"],
-        "columns": columns[:MOST_COLUMNS],
-        "columns_note": note,
-        "notes": [*data.notes, *(str(w) for w in warnings if not isinstance(w, FitWarning))],
-    }
-
-
-def _columns(data: Data, n_cases: int) -> Iterator[dict[str, Any]]:
-    """Yield what each column was taken for: what is no feature first.
-
-    Of a table of which only some cases are in memory, missing cells by column are not known.
-    """
-    table, seen = data.table, set[str]()
-
-    def row(name: str, kind: str, taken_for: str, n_missing: int | None = None) -> dict[str, Any]:
-        seen.add(name)
-        words = cleaned(taken_for, 200)
-        return {"name": cleaned(name, 60), "kind": kind, "taken_for": words, "n_missing": n_missing}
-
-    if table.id_column is not None:
-        what = "features" if data.reading.get("features_in_rows") is True else "cases"
-        yield row(table.id_column, "names", f"names of the {what}")
-    if table.label_column is not None:
-        yield row(table.label_column, "classes", "known classes, compared with the clusters")
-    if (weights := data.reading.get("weight_column")) is not None:
-        yield row(weights, "weights", "weights of the cases")
-    for name, why in ({c.name: c.why for c in table.set_aside} | dict(table.dropped)).items():
-        if name not in seen:
-            yield row(name, "left out", f"left out: {why}")
-    holes = table.data.isna().sum().to_numpy() if len(table.data) == n_cases else None
-    for j, name in enumerate(table.data.columns):
-        kind, words = "number", "a number"
-        if name in table.categories:
-            kind = "category"
-            words = f"a category of {count(len(table.categories[name]), 'value')}"
-        elif name in table.written:
-            words = f"a number, written {table.written[name]}"
-        words += ", the same in all cases" * (name in table.constant)
-        words += ", without any value" * (name in table.empty)
-        yield row(str(name), kind, words, None if holes is None else int(holes[j]))

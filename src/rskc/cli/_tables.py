@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from rskc.cli._console import Console, recorded_warnings
-from rskc.cli._options import Preparing, Reading
+from rskc.cli._options import Preparing, Reading, table_word, words_of
+from rskc.exceptions import FitWarning
 from rskc.inputs.columns import (
     NONE,
     alike_words,
@@ -22,9 +23,19 @@ from rskc.inputs.columns import (
     is_outcome_name,
     sign_of_side,
 )
-from rskc.utils.wording import cleaned, count, listed, quoted, shortened
+from rskc.utils.wording import (
+    cleaned,
+    count,
+    listed,
+    percent,
+    quoted,
+    sentence_list,
+    shortened,
+)
 
 MOST_CODES = 3  # numbers that may stand for missing cells, in notes
+MOST_COLUMNS = 200  # of which the page says what they were taken for
+NAMES_IN_TEXT = 5
 
 
 def prepared(preparer: Any, frame: Any) -> Any:
@@ -100,7 +111,7 @@ class Data:
     reading: dict[str, Any]  # arguments of read_table
     notes: list[str]
     seconds: float
-    groups_file: Path | None = None  # of features that share a weight
+    words: tuple[str, ...] = ()  # options that were typed: how it is read and prepared
     feature_groups: Mapping[str, list[str]] | None = None
     drawn: Any = None  # of a table in blocks, cases that columns were prepared by
 
@@ -121,9 +132,28 @@ class Data:
             return self
         from rskc.files import read_gmt
 
-        found = read_gmt(path, self.X.columns)
-        notes = [*self.notes, f"{path.name}: {found.words()}"]
-        return replace(self, groups_file=path, feature_groups=found.groups, notes=notes)
+        gmt = read_gmt(path, self.X.columns)
+        notes = [*self.notes, f"{path.name}: {gmt.words()}"]
+        words = (*self.words, "--groups", str(path))
+        return replace(self, words=words, feature_groups=gmt.groups, notes=notes)
+
+    def command(self, name: str) -> list[str]:
+        """Return a command on the table, which is read and prepared in the same way."""
+        return ["rskc", name, table_word(self.table.path), *self.words]
+
+    def run(self) -> dict[str, Any]:
+        """Return how the table was read and standardized, for the Python that repeats it."""
+        preparer, table = self.preparer, self.table
+        arguments = [f"{name}={value!r}" for name, value in self.reading.items()]
+        call = f"read_table({', '.join([repr(str(table.path)), *arguments])})"
+        run = {
+            "file": table.path.name,
+            "standardization": preparer.describe(),
+            "standardizer": None if preparer.is_idle else repr(preparer),
+            # Tables in blocks have no digest, and read_table does not read them.
+            "reader": table.sha256 and call,
+        }
+        return {name: value for name, value in run.items() if value is not None}
 
 
 def read(
@@ -133,6 +163,7 @@ def read(
     from rskc.files.beside import read_classes
 
     data = reread(path, reading.arguments(), preparing, console)
+    data = replace(data, words=tuple(words_of(reading, preparing)))
     if reading.labels is not None:
         found, name = read_classes(reading.labels, data.table.data.index), reading.labels.name
         table = replace(data.table, labels=found.labels, label_column=found.name)
@@ -151,7 +182,7 @@ def reread(path: Path, arguments: dict[str, Any], how: Any, console: Console) ->
         table = read_table(path, **arguments)
         if isinstance(how, Preparing) and len(table.empty) == table.data.shape[1]:
             raise ValueError(f"{path.name!r}: none of its cells holds a value; give it some data.")
-        # Nothing is known of empty features, and a table without holes is clustered faster.
+        # Nothing is known of empty features, and a table without missing cells is clustered faster.
         filled = table.data.drop(columns=table.empty) if table.empty else table.data
         preparer = fit_preparer(how, filled) if isinstance(how, Preparing) else how
         preparer.feature_names_in_ = np.asarray(filled.columns, dtype=object)  # files have none
@@ -188,45 +219,44 @@ def notes_of(table: Any, n_cases: int, arguments: Mapping[str, Any]) -> Iterator
     for name in table.data.columns:
         if is_outcome_name(str(name)) and table.data[name].nunique() == 2:
             yield (
-                f"Column {shortened(name, 60)!r} has two values and is named like an outcome, and "
-                f"it is clustered by; to compare it with the clusters instead, add --label-column "
-                f"{shlex.quote(str(name))}."
+                f"Column {shortened(name, 60)!r} has two values and is named like an outcome. It "
+                "is one of the features; to compare it with the clusters instead, add "
+                f"--label-column {shlex.quote(str(name))}."
             )
     if not is_sample:
         yield from _on_cases(table)
         if table.empty:
-            yield f"Without a single value: {quoted(table.empty)}."
+            yield f"Columns without any value: {quoted(table.empty)}."
         if table.constant:
-            tell = "it tells" if len(table.constant) == 1 else "they tell"
-            yield f"The same in all cases, so {tell} nothing: {quoted(table.constant)}."
+            yield f"The same in all cases, and so without effect: {quoted(table.constant)}."
     sign = sign_of_side(table.id_column, n_cases, list(map(str, table.data.columns)))
     numbered = all(str(name).isdigit() for name in table.data.index[:20])
     if (
         sign is not None
-        and arguments.get("features_in_rows", False) is not False
+        and arguments.get("features_in_rows", "auto") is not False
         and not table.in_rows
         and (is_feature_name(table.id_column) or not numbered)  # cases have numbers for names
     ):
         yield (
-            f"The table has {sign}: if a row is a feature, such as a gene, and a column a case, "
-            "add --features-in-rows."
+            f"The table has {sign}: if its rows are features, such as genes, and its columns "
+            "cases, add --features-in-rows."
         )
     if (name := arguments.get("weight_column")) is not None:
-        yield f"Column {shortened(name, 60)!r} says what each case counts."
+        yield f"Column {shortened(name, 60)!r} holds the weights of the cases."
 
 
 def _on_side(table: Any) -> Iterator[str]:
-    """Say that a table was taken to be on its side, and what is known of its cases by that."""
+    """Say that a table was taken to be transposed, and what is known of its cases by that."""
     if table.turned:
         yield (
-            f"The table lies on its side, as {table.turned} shows: its rows are taken for features "
-            "and its columns for cases; if rows are cases, add --cases-in-rows."
+            f"The table is transposed, as {table.turned} shows: its rows were read as features and "
+            "its columns as cases; if rows are cases, add --cases-in-rows."
         )
     if table.in_rows and table.labels is not None:
         classes = list(dict.fromkeys(table.labels))
         yield (
-            f"Known classes of the cases are in {table.label_column} ({listed(classes, 6)}): they "
-            "are compared with the clusters and not used to find them."
+            f"Known classes of the cases ({listed(classes, 6)}), in {table.label_column}, are "
+            "compared with the clusters, and not used to find them."
         )
 
 
@@ -238,8 +268,7 @@ def _on_column(column: Any) -> str:
         return f"Column {name} {column.why}: it was left out and compared with the clusters{use}"
     done = "was left out"
     if column.role == "names":
-        numbered = not column.is_text and column.why == "counts the cases"
-        done = f"became {'their names' if numbered else 'the names of the cases'}"
+        done = "gives them their names" if column.why == "counts the cases" else "names the cases"
     elif column.is_id:
         use = f"; to name the cases by it, add --id-column {option}" + use
     return f"Column {name} {column.why} and {done}{use}"
@@ -266,8 +295,8 @@ def _on_categories(table: Any, is_sample: bool) -> Iterator[str]:
         if n_none:
             hold = count(n_none, f"cell of {column} holds", f"cells of {column} hold")
             yield (
-                f"{hold} {NONE!r}, which is one of the categories; if it stands for a missing "
-                f"cell, add --missing {NONE}."
+                f"{hold} {NONE!r}, which was read as a category; if it stands for a missing cell, "
+                f"add --missing {NONE}."
             )
 
 
@@ -300,15 +329,15 @@ def _on_cases(table: Any) -> Iterator[str]:
         n_copies = 0 if is_sparse(rows) else int(rows.reset_index().duplicated().sum())
         copied = f", {n_copies:,} of them with the same cells" if n_copies else ""
         yield (
-            f"{count(len(again), 'row has', 'rows have')} an id that occurs before ({names})"
-            f"{copied}: each row is a case of its own; leave out those that were entered twice."
+            f"{count(len(again), 'row repeats', 'rows repeat')} an id ({names}){copied}. Each row "
+            "is a case of its own; remove those that were entered twice."
         )
     unobserved = np.zeros(len(table.data), bool)
     if table.n_missing:
         unobserved = table.data.isna().all(axis=1).to_numpy()
     if unobserved.any():
         which = listed(named_cases(table, np.flatnonzero(unobserved).tolist()))
-        yield f"No value at all, so that the cluster means nothing: {which}."
+        yield f"Cases without any value, whose cluster is arbitrary: {which}."
     if is_sparse(table.data):
         return
     numbers = table.data.select_dtypes("number")
@@ -316,10 +345,10 @@ def _on_cases(table: Any) -> Iterator[str]:
     for code in codes_of_missing(cells)[:MOST_CODES]:
         which = quoted([numbers.columns[j] for j in code.columns], 6)
         is_text = {".csv", ".tsv", ".txt"} & set(table.path.suffixes)
-        written = " (as the file writes it)" if is_text else ""
+        written = " (as written in the file)" if is_text else ""
         yield (
-            f"{count(code.n_cells, 'cell')} of {which} are {code.value:g}, apart from all others: "
-            f"if it stands for a missing cell, add --missing {code.value:g}{written}."
+            f"{count(code.n_cells, 'cell')} of {which} are {code.value:g}, far from all others: if "
+            f"it stands for a missing cell, add --missing {code.value:g}{written}."
         )
     if table.categories:
         codes = [table.data[name].cat.codes for name in table.categories]
@@ -327,8 +356,8 @@ def _on_cases(table: Any) -> Iterator[str]:
     copies = copies_among(cells[~unobserved])
     if len(copies):
         yield (
-            f"{count(len(copies), 'case is an exact copy', 'cases are exact copies')} of others, "
-            "and count twice: if they were entered twice, leave them out."
+            f"{count(len(copies), 'case is an exact copy', 'cases are exact copies')} of others; "
+            "remove what was entered twice."
         )
 
 
@@ -338,3 +367,84 @@ def named_cases(table: Any, cases: Iterable[int]) -> list[str]:
     if table.id_column is not None or table.data.index.dtype == object:
         return names
     return [f"{name} ({table.where(int(i))})" for name, i in zip(names, cases, strict=True)]
+
+
+# ---- What was read
+
+
+def what_was_read(data: Data, n_cases: int, warnings: list[Any]) -> dict[str, Any]:
+    """Return the file, its rows and columns, what these were taken for, and every note."""
+    table, columns = data.table, list(_columns(data, n_cases))
+    kinds = [column["kind"] for column in columns]
+    nouns = {"number": "of numbers", "category": "of categories"}
+    line = "row" if data.reading.get("features_in_rows") is True else "column"  # of a feature
+    words = [
+        count(kinds.count(kind), f"{line} {noun}", f"{line}s {noun}")
+        for kind, noun in nouns.items()
+        if kind in kinds
+    ]
+    were = "was" if n_cases == 1 else "were"
+    sentence = f"{count(n_cases, 'case')} {were} clustered by {sentence_list(words)}"
+    if left := [cleaned(column["name"], 40) for column in columns if column["kind"] == "left out"]:
+        were = count(len(left), f"{line} was", f"{line}s were")
+        sentence += f"; {were} left out: {listed(left, NAMES_IN_TEXT)}"
+    note = f"{line.capitalize()}s of the file, in the order of their use."
+    if len(columns) > MOST_COLUMNS:
+        note = f"The first {MOST_COLUMNS} of {len(columns):,} {line}s."
+    missing = count(int(table.n_missing), "cell") if table.n_missing else "none"
+    if table.n_missing and len(table.data) == n_cases:
+        counts = [
+            (column["n_missing"], column["name"]) for column in columns if column["n_missing"]
+        ]
+        counts.sort(key=lambda pair: -pair[0])
+        which = listed([f"{name} ({n:,})" for n, name in counts], NAMES_IN_TEXT)
+        missing += f" ({percent(table.n_missing / table.data.size)}), in {which}"
+    return {
+        "sentence": f"{sentence}.",
+        "file": table.path.name,
+        "n_cases": n_cases,
+        # Where rows are features, their names are a column.
+        "n_columns": len(columns) - (kinds.count("names") if line == "row" else 0),
+        "line": line,
+        "missing": {"n_cells": int(table.n_missing), "words": missing},
+        "prepared": data.preparer.describe(),
+        "columns": columns[:MOST_COLUMNS],
+        "columns_note": note,
+        "notes": [*data.notes, *(str(w) for w in warnings if not isinstance(w, FitWarning))],
+    }
+
+
+def _columns(data: Data, n_cases: int) -> Iterator[dict[str, Any]]:
+    """Yield what each column was taken for: what is no feature first.
+
+    Of a table of which only some cases are in memory, missing cells by column are not known.
+    """
+    table, reading = data.table, data.reading
+    others: dict[str, tuple[str, str]] = {}
+    if table.id_column is not None:
+        what = "features" if reading.get("features_in_rows") is True else "cases"
+        others[table.id_column] = ("names", f"names of the {what}")
+    if table.label_column is not None:
+        others[table.label_column] = ("classes", "known classes, compared with the clusters")
+    if (weights := reading.get("weight_column")) is not None:
+        others[weights] = ("weights", "weights of the cases")
+    for name, why in ({c.name: c.why for c in table.set_aside} | dict(table.dropped)).items():
+        others.setdefault(name, ("left out", f"left out: {why}"))
+    for name, (kind, words) in others.items():
+        yield _column(name, kind, words)
+    missing = table.data.isna().sum().to_numpy() if len(table.data) == n_cases else None
+    for j, name in enumerate(table.data.columns):
+        kind, words = "number", "a number"
+        if name in table.categories:
+            kind = "category"
+            words = f"a category of {count(len(table.categories[name]), 'value')}"
+        elif name in table.written:
+            words = f"a number, written {table.written[name]}"
+        words += ", the same in all cases" * (name in table.constant)
+        words += ", without any value" * (name in table.empty)
+        yield _column(str(name), kind, words, None if missing is None else int(missing[j]))
+
+
+def _column(name: str, kind: str, words: str, n_missing: int | None = None) -> dict[str, Any]:
+    words = cleaned(words, 200)
+    return {"name": cleaned(name, 60), "kind": kind, "taken_for": words, "n_missing": n_missing}

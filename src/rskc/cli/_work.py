@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
 
 from rskc.cli._console import Console, recorded_warnings
 from rskc.cli._options import EngineOptions
-from rskc.cli._output import write_results
+from rskc.cli._output import check_installed, write_results
 from rskc.cli._results import Result
 from rskc.cli._tables import Data, is_sparse, named_cases, read
 from rskc.exceptions import OverflowedError
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 # Fits that are likely to take so many seconds are announced. Only tables with as many cells as this
 # are looked at: the look takes a second or two.
 LONG, LARGE_CELLS = 30.0, 2**24
-PACKAGES = ("dask", "distributed", "pyarrow")  # for tables in blocks
+DASK = {name: name for name in ("dask", "distributed", "pyarrow")}  # for tables in blocks
 # What a search does, for people who wait.
 STAGES = {
     "Stability": "Choosing the number of clusters",
@@ -39,13 +38,14 @@ STAGES = {
 }
 
 
-class Work(NamedTuple):
-    """How tables are read, and results written to a folder, or nowhere, and returned."""
+@dataclass(frozen=True)
+class Work:
+    """How a table is read, in memory or block by block, and its results are written."""
 
     in_blocks: bool
     why: str
     read: Callable[..., Data]
-    write: Callable[..., Result]
+    write: Callable[..., Result]  # to a folder, or nowhere
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def work_on(
     try:
         yield Work(False, why, read, write_results)
     except MemoryError as error:
-        error.add_note("of a Parquet or .npy file, --engine dask has only some blocks in memory")
+        error.add_note("with --engine dask, Parquet and .npy files are read block by block")
         raise
 
 
@@ -78,15 +78,16 @@ def _place_of(table: Path, engine: EngineOptions, limit: int | None) -> tuple[bo
         return False, "--engine memory asks for it"
     many = is_many_files(table)
     if engine.engine == "dask" or engine.scheduler is not None or many:
-        _check_dask("to read a table in blocks")
-        return True, "the table is many files" if many else "the options ask for it"
+        check_installed(DASK, "dask", "to read a table in blocks")
+        return True, "the table consists of many files" if many else "the options ask for it"
     size, free = bytes_needed(table), free_memory()
     if limit is not None and size > limit:
         return True, "the table is larger than --memory"
     if free is None or size <= free / 2:
         return False, "the table fits into memory"
-    _check_dask(f"since {table.name!r} needs more than half of the memory that is free")
-    return True, "the table needs more than half of the memory that is free"
+    why = "the table needs more than half of the memory that is free"
+    check_installed(DASK, "dask", f"to read {table.name!r} in blocks, since {why}")
+    return True, why
 
 
 def _memory_of_blocks(engine: EngineOptions) -> int | None:
@@ -97,26 +98,13 @@ def _memory_of_blocks(engine: EngineOptions) -> int | None:
         raise typer.BadParameter(
             "--memory is about blocks, and --engine memory makes none; leave one of them out."
         )
-    _check_dask("to read a table in blocks, which --memory is about")
+    check_installed(DASK, "dask", "to read a table in blocks, which --memory is about")
     from dask.utils import parse_bytes
 
-    try:
-        size = parse_bytes(engine.memory) if engine.memory.strip() else 0
-    except (ValueError, OverflowError):
-        size = 0
-    if size <= 0:
-        raise typer.BadParameter(f"--memory {engine.memory!r} is no amount of memory, such as 2GB.")
-    return size
-
-
-def _check_dask(why: str) -> None:
-    """Say, before any work, that Dask is not installed."""
-    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ImportError(
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} needed {why}: pip "
-            "install 'rskc[dask]'."
-        )
+    with suppress(ValueError, OverflowError):
+        if engine.memory.strip() and (size := parse_bytes(engine.memory)) > 0:
+            return size
+    raise typer.BadParameter(f"--memory {engine.memory!r} is no amount of memory, such as 2GB.")
 
 
 # ---- Fits and searches
@@ -150,35 +138,22 @@ def fit_model(estimator: Any, data: Data, command: list[str], console: Console, 
     return Result(data, model, [], warned, time.perf_counter() - start, command)
 
 
-def searches_for(clusters: Any, bound: Any, estimator: Any, **how: Any) -> list[Any]:
-    """Return the searches that "auto" clusters and a bound to "choose" stand for."""
-    from rskc.selection import GapL1, Stability
-
-    kinds = [Stability] * (clusters == "auto") + [GapL1] * (bound == "choose")
-    if len(kinds) > 1 and how["checkpoint"] is not None:
-        raise typer.BadParameter(
-            "--checkpoint keeps one search, and two are asked for: choose the number of clusters "
-            "first, with rskc select-k."
-        )
-    return [kind(estimator, **how) for kind in kinds]
-
-
 def fit_searched(searches: list[Any], data: Data, command: list[str], console: Console) -> Result:
     """Run searches, each with the estimator that the one before has chosen."""
-    start, run = time.perf_counter(), list[Any]()
-    warned: list[Any] = []
+    start, done, warned = time.perf_counter(), list[Any](), list[Any]()
     for search in searches:
-        if run:
-            if run[-1].best_estimator_.n_clusters == 1:
+        if done:
+            chosen = done[-1].best_estimator_
+            if chosen.n_clusters == 1:
                 warned.append(
-                    "One cluster gives no reason to prefer features: no bound was searched."
+                    "With one cluster there is no reason to prefer features: no bound was searched."
                 )
                 break
-            search.set_params(estimator=run[-1].best_estimator_)
+            search.set_params(estimator=chosen)
         warned = run_search(search, data, console)
-        run.append(search)
+        done.append(search)
     seconds = time.perf_counter() - start
-    return Result(data, run[-1].best_estimator_, run, warned, seconds, command)
+    return Result(data, done[-1].best_estimator_, done, warned, seconds, command)
 
 
 def run_search(search: Any, data: Data, console: Console) -> list[Any]:
@@ -220,9 +195,9 @@ def checkpoint_noted(checkpoint: Path | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        note = "nothing was kept; to be able to go on, run it again with --checkpoint FILE"
+        note = "nothing was kept; with --checkpoint FILE a search can be resumed"
         if checkpoint is not None:
-            kept = f"what was done is kept in {str(checkpoint)!r}"
-            note = f"{kept}, and the same command goes on from there"
+            kept = f"finished fits are kept in {str(checkpoint)!r}"
+            note = f"{kept}, and the same command resumes the search"
         error.add_note(note)
         raise

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,44 +10,28 @@ import numpy as np
 import typer
 
 from rskc.cli._app import command
-from rskc.cli._console import Console, bold, recorded_warnings, text_table
-from rskc.cli._options import (
-    RESULTS,
-    EngineOptions,
-    ModelPath,
-    Rereading,
-    TablePath,
-    flag,
-    out_option,
-)
+from rskc.cli._console import Console, recorded_warnings
+from rskc.cli._options import EngineOptions, ModelPath, Rereading, TablePath, Target
 from rskc.cli._output import check_no_file, open_model, preparer_of, stem_of
 from rskc.cli._results import Counts
 from rskc.cli._tables import is_sparse, prepared
+from rskc.cli._terminal import bold, clusters_table
 from rskc.cli._work import work_on
 from rskc.utils.wording import cleaned, count, on_outliers, quoted
-
-
-@dataclass(frozen=True)
-class LabelsFile:
-    """Where the clusters are written."""
-
-    out: Path | None = out_option(
-        None, "Write to this file; else the name of the table and -labels.csv; - prints it.", "FILE"
-    )
-    force: bool = flag(RESULTS, "Replace a file that is there.", "--force")
 
 
 @command(
     "predict",
     "rskc predict iris-rskc new.csv --out new-labels.csv",
     "rskc predict model.rskc new.csv --out - | head",
+    out="The file (default: the name of the table and -labels.csv; - prints it).",
 )
 def predict(
     model: ModelPath,
     table: TablePath,
     rereading: Rereading,
     engine: EngineOptions,
-    file: LabelsFile,
+    target: Target,
     console: Console,
 ) -> None:
     """Assign the cases of another table to the clusters of a fit.
@@ -57,77 +40,70 @@ def predict(
     """
     from rskc.files.writing import csv_parts, write_csv_parts
 
-    out = file.out
+    out = target.out
     if out is None:
         out = Path("-") if console.json else Path(f"{stem_of(table)}-labels.csv")
     is_printed = out == Path("-")
     if not is_printed:
-        check_no_file(out, file.force, table)
-    frames: list[Any] = []
+        check_no_file(out, target.force, table)
     with work_on(table, engine, None, console) as work:
         if work.in_blocks and is_printed:
             raise ValueError(
                 "clusters of a table in blocks are written to a file; name it by --out."
             )
         saved = open_model(model)
-        make = _frames_of_blocks if work.in_blocks else _frames_of_table
-        parts, notes = make(saved, table, rereading, console)
+        with console.busy(f"Reading {table.name}"):
+            frames, notes = _predicted(saved, table, rereading, work.in_blocks)
         counts = Counts(len(saved.model.cluster_centers_))
 
         def counted() -> Iterator[Any]:
-            for frame in parts:
+            for frame in frames:
                 counts.add(frame)
                 yield frame
 
         with console.busy("Predicting"):
-            if is_printed:
-                frames = list(counted())
-            else:
+            printed = list(counted()) if is_printed else []
+            if not is_printed:
                 write_csv_parts(counted(), out)
     console.note(*notes)
-    facts = {
-        "n_cases": counts.n_cases,
-        "sizes": {k: n for k, n in enumerate(counts.sizes) if n},
-        "outliers": {k: n for k, n in enumerate(counts.outliers) if n},
-        "n_outliers": counts.outliers.sum(),
-        "n_without_data": counts.n_blind,
+    clusters = [row for row in counts.clusters() if row["cases"]]
+    facts: dict[str, Any] = {
+        "n_cases": counts.total("cases"),
+        "sizes": {row["cluster"]: row["cases"] for row in clusters},
+        "outliers": {row["cluster"]: row["outliers"] for row in clusters if row["outliers"]},
+        "n_outliers": counts.total("outliers"),
+        "n_without_data": counts.total("blind"),
         "notes": notes,
         "file": None if is_printed else str(out),
     }
     if is_printed:
-        facts["cases"] = frames[0].to_dict("records")
+        facts["cases"] = printed[0].to_dict("records")
         if not console.silent:
-            typer.echo(b"".join(csv_parts(frames)), nl=False)
+            typer.echo(b"".join(csv_parts(printed)), nl=False)
     else:
-        _show(counts, table.name, out, console)
+        outliers = on_outliers(facts["n_outliers"], facts["n_without_data"])
+        cases = f"{count(facts['n_cases'], 'case')} of {cleaned(table.name, 80)}"
+        console.print("", bold(f"{cases}; {outliers}."), "", clusters_table(counts))
+        words = f"Cluster, distances and more for each case: {out}"
+        console.print(words, soft_wrap=True)
     console.print_json(facts)
 
 
-def _show(counts: Counts, name: str, out: Path, console: Console) -> None:
-    """Print the result in a few lines."""
-    if console.silent:
-        return
-    cases = count(counts.n_cases, "case")
-    outliers = on_outliers(int(counts.outliers.sum()), counts.n_blind)
-    console.print("", bold(f"{cases} of {cleaned(name, 80)}; {outliers}."), "")
-    rows = [
-        [f"{k}", f"{size:,}", f"{n:,}"]
-        for k, (size, n) in enumerate(zip(counts.sizes, counts.outliers, strict=True))
-        if size
-    ]
-    console.print(text_table([(each, "right") for each in ("Cluster", "Cases", "Outliers")], rows))
-    console.print(f"Cluster, distance and more of each case: {out}", soft_wrap=True)
-
-
-def _frames_of_table(
-    saved: Any, path: Path, rereading: Rereading, console: Console
-) -> tuple[list[Any], list[str]]:
-    """Return the clusters of a table in memory, in one frame, and notes."""
+def _predicted(
+    saved: Any, path: Path, rereading: Rereading, in_blocks: bool
+) -> tuple[Iterable[Any], list[str]]:
+    """Return the clusters of a table, in a frame or in one for each block, and notes."""
     from rskc.files import read_table
 
     preparer = preparer_of(saved)
-    with console.busy(f"Reading {path.name}"):
-        table = _read_like_fit(read_table, saved, path, rereading)
+    if in_blocks:
+        from rskc.cli._blocks import predicted_parts
+        from rskc.files.blocks import open_blocks
+
+        blocks = _read_like_fit(open_blocks, saved, path, rereading)
+        _, notes = matched(blocks, saved.model, preparer)
+        return predicted_parts(blocks, saved.model, preparer, _clusters), notes
+    table = _read_like_fit(read_table, saved, path, rereading)
     for name, how in table.written.items():
         known = saved.extra.get("units", {}).get(name)
         if how.differs_from(known):
@@ -141,19 +117,6 @@ def _frames_of_table(
     return [frame], [*notes, *map(str, warned)]
 
 
-def _frames_of_blocks(
-    saved: Any, path: Path, rereading: Rereading, console: Console
-) -> tuple[Iterator[Any], list[str]]:
-    """Return the clusters of a table in blocks, in a frame for each, and notes."""
-    from rskc.cli._blocks import predicted_parts
-    from rskc.files.blocks import open_blocks
-
-    preparer = preparer_of(saved)
-    table = _read_like_fit(open_blocks, saved, path, rereading)
-    _, notes = matched(table, saved.model, preparer)
-    return predicted_parts(table, saved.model, preparer, _clusters), notes
-
-
 def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading) -> Any:
     """Read a table as that of the fit; it need not have ids or labels because that had."""
     from rskc.files import TableError
@@ -162,19 +125,12 @@ def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading)
     if (encoder := getattr(saved.model, "encoder_", None)) is not None:
         codes = zip(saved.model.feature_names_in_, encoder.columns_, strict=True)
         categories = [str(name) for name, code in codes if code.categories]
-    free: dict[str, Any] = {
-        "id_column": None,
-        "label_column": None,
-        "weight_column": None,
-        "label_row": None,
-        "drop": [],
-        "text_columns": "drop",
-        "categorical": categories,
-        "use_columns": "all",  # the model knows which
-    }
-    arguments = rereading.arguments(saved.extra.get("reading", {}) | free)
+    free = dict.fromkeys(["id_column", "label_column", "weight_column", "label_row"])
+    # The model knows which columns are features.
+    known = {"drop": [], "use_columns": "all", "text_columns": "drop", "categorical": categories}
+    arguments = rereading.like(saved.extra.get("reading", {}) | free | known)
     ids = saved.extra.get("id_column") or None
-    if arguments["id_column"] is None:
+    if rereading.id_column is None:
         arguments["id_column"] = ids
     while True:
         try:
@@ -201,8 +157,8 @@ def matched(table: Any, model: Any, preparer: Any) -> tuple[Any, list[str]]:
     if names is None:
         if frame.shape[1] != model.n_features_in_:
             raise ValueError(
-                f"{table.path.name!r} has {frame.shape[1]} columns and the model, which knows no "
-                f"names, {model.n_features_in_}; give a table with the columns of the fit."
+                f"{table.path.name!r} has {frame.shape[1]} columns, and the model has "
+                f"{model.n_features_in_} without names; give a table with the columns of the fit."
             )
         return frame, []
     known, known_names = list(names), set(names)
@@ -211,11 +167,12 @@ def matched(table: Any, model: Any, preparer: Any) -> tuple[Any, list[str]]:
     if missing:
         one = len(missing) == 1
         text = [name for name in missing if name in table.dropped]
-        held = f" ({quoted(text, 6)} {'is' if one else 'are'} there but held no numbers)"
+        are = "is there, but holds" if one else "are there, but hold"
+        held = f" ({quoted(text, 6)} {are} no numbers)"
         raise ValueError(
             f"{table.path.name!r} lacks {len(missing)} of the {len(needed)} columns that the model "
             f"needs: {quoted(missing, 6)}{held if text else ''}; add {'it' if one else 'them'}, or "
-            "fit anew."
+            "fit again."
         )
     unused = [name for name in [*table.dropped, *frame.columns] if name not in known_names]
     them = "it" if len(unused) == 1 else "them"

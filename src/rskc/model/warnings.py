@@ -103,11 +103,7 @@ KINDS: dict[str, tuple[type[FitWarning], str | None, str]] = {
         "its variance, so if units differ, prepare the features first, by {Preparer() in a "
         "pipeline}.",
     ),
-    "unobserved features": (
-        FitWarning,
-        None,
-        "{features} no observed cell and weight 0: {names}.",
-    ),
+    "unobserved features": (FitWarning, None, "{features} no observed cell and weight 0: {names}."),
     "hardly observed cases": (
         FitWarning,
         None,

@@ -11,7 +11,8 @@ The way there: model and data -> a plain summary (``Report.summary``, a dict of 
 ``report``, are imported when a page is made and not before.
 """
 
-from rskc.report._summary import advice_on, summarize, to_keep
+from rskc.report._summary import numbers_of, summarize, to_keep
+from rskc.report._words import advise
 from rskc.report.page import Report, make_report
 
-__all__ = ["Report", "advice_on", "make_report", "summarize", "to_keep"]
+__all__ = ["Report", "advise", "make_report", "numbers_of", "summarize", "to_keep"]

@@ -130,12 +130,10 @@ def summarize(
     }
 
 
-def advice_on(
-    model: Any, X: Any, searches: Any = (), names: Mapping[str, str] = NO_OTHER_NAMES
-) -> list[dict[str, str]]:
-    """Return the advice of the page without making the rest of it."""
+def numbers_of(model: Any, X: Any, searches: Any = ()) -> dict[str, Any]:
+    """Return the numbers that advice is made of, without the rest of the page."""
     facts = Facts(model, X)
-    return advise(_numbers(facts, searched(facts, searches)), names)
+    return _numbers(facts, searched(facts, searches))
 
 
 def to_keep(model: Any, X: Any, searches: Any) -> dict[str, Any]:

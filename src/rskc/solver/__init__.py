@@ -4,12 +4,4 @@ from rskc.solver.problem import Problem, Solution, Warm
 from rskc.solver.search import Starts
 from rskc.solver.solve import solve, solve_near, solve_path
 
-__all__ = [
-    "Problem",
-    "Solution",
-    "Starts",
-    "Warm",
-    "solve",
-    "solve_near",
-    "solve_path",
-]
+__all__ = ["Problem", "Solution", "Starts", "Warm", "solve", "solve_near", "solve_path"]
