@@ -79,6 +79,11 @@ def test_names_of_genes_say_so_whatever_their_column_is_called(put, first, ids):
     assert list(table.data.columns) == ids
 
 
+def test_classes_and_nothing_else(put):
+    with pytest.raises(TableError, match="no row holds numbers"):
+        read_table(put("class", ["1", "2"] * 6, [], CELLS[:0], top=[["class", *["1", "2"] * 6]]))
+
+
 def write_lines(path, *lines):
     path.write_text("".join("\t".join(map(str, line)) + "\n" for line in lines))
     return path

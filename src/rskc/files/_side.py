@@ -130,7 +130,7 @@ def _sign(source: Source) -> str | None:
     if is_named:
         return f"a first column {shown(first)}"
     if place is not None:
-        few = quoted(source.frame[str(place)].drop_nulls().head(2).to_list())
+        few = quoted(below.frame[str(place)].drop_nulls().head(2).to_list())
         return f"a column of names of features ({few}, ...)"
     sign = None if is_id_name(first) else sign_of_side(first, source.frame.height, others)
     if sign is None or sign.startswith("columns"):
