@@ -28,7 +28,7 @@ from definitions import (
     whole_weights,
 )
 from engine_kinds import KINDS
-from rskc.engines import ArrayOps, Assignment, Frame, MemoryEngine
+from rskc.engines import ArrayOps, Assignment, BoundedEngine, Frame, MemoryEngine
 
 each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -667,3 +667,198 @@ def test_the_data_stay_as_they_are(kind):
     engine = kind.engine(X)
     engine.table(engine.equal_weights())
     assert_array_equal(X, before)
+
+
+# ---- Case weights: whole masses are copies
+
+
+fewer, K = settings(max_examples=6), 3
+
+
+class Twins:
+    """The same data as cases with masses, and as copies."""
+
+    def __init__(self, kind, seed, missing=False, n=20, p=4):
+        self.kind, self.rng = kind, np.random.default_rng(seed)
+        self.masses = self.rng.integers(1, 4, n)
+        self.case_of = np.repeat(np.arange(n), self.masses)
+        X = whole(self.rng, (n, p), size=5)
+        X[:3] *= 4
+        if missing:
+            X[self.rng.random((n, p)) < 0.15] = np.nan
+            X[np.isnan(X).all(axis=1)] = 1.0
+        frame = Frame(np.zeros(p), 1.0, np.full(p, np.inf))
+        self.one = kind.engine(X, frame=frame, missing=missing, masses=self.masses.astype(float))
+        self.other = kind.engine(X[self.case_of], frame=frame, missing=missing)
+        self.weights = whole_weights(self.rng, 1, p)
+
+    def both(self, array):
+        """Bring an array (runs, n) to both engines."""
+        copies = np.ascontiguousarray(array[:, self.case_of])
+        return self.kind.brought(self.one, array), self.kind.brought(self.other, copies)
+
+    def trimmed(self, m, runs=2):
+        """Trim costs with ties by both engines; return tables and groupings."""
+        tables = [engine.table(self.weights) for engine in (self.one, self.other)]
+        n = len(self.masses)
+        labels = self.both(self.rng.integers(0, K, (runs, n), np.int32))
+        costs = self.both(self.rng.integers(0, 9, (runs, n)).astype(float))
+        pairs = zip(tables, map(Assignment, labels, costs), strict=True)
+        return tables, [table.trim(assignment, m) for table, assignment in pairs]
+
+
+def assert_same_sums(one, other):
+    assert_allclose(one.totals, other.totals, atol=1e-9)
+    assert_allclose(one.counts, other.counts, atol=1e-9)
+
+
+@each_kind
+@pytest.mark.parametrize("missing", [False, True])
+@fewer
+@given(seed=seeds, m=st.integers(0, 15))
+def test_trimming_by_mass_is_trimming_of_copies(kind, missing, seed, m):
+    twins = Twins(kind, seed, missing)
+    tables, (one, other) = twins.trimmed(m)
+    assert_allclose(one.within, other.within, rtol=1e-12)
+    sizes = [e.arrays.sizes(g.groups, K) for e, g in ((twins.one, one), (twins.other, other))]
+    assert_allclose(sizes[0], sizes[1])
+    for owners in (tables, (twins.one, twins.other)):
+        sums = [own.sums(each.groups, K) for own, each in zip(owners, (one, other), strict=True)]
+        assert_same_sums(*sums)
+
+
+@each_kind
+@pytest.mark.parametrize("missing", [False, True])
+@fewer
+@given(seed=seeds, m=st.integers(0, 9), far=st.integers(0, 9))
+def test_two_trimmed_sets_take_what_copies_would_lose(kind, missing, seed, m, far):
+    twins = Twins(kind, seed, missing)
+    engines = twins.one, twins.other
+    labels = twins.both(twins.rng.integers(0, K, (2, 20), np.int32))
+    groupings = twins.trimmed(m)[1]
+    found = []
+    for engine, own, grouping in zip(engines, labels, groupings, strict=True):
+        sums = engine.sums(grouping.groups, K)
+        remaining = engine.take_out_farthest(grouping.groups, own, sums, far)
+        weights = np.repeat(np.abs(twins.weights) + 0.0, 2, axis=0)
+        between = engine.between(remaining.sums, remaining.kept, weights)
+        found.append((remaining.sums, engine.sums(remaining.kept, K), between))
+    assert_same_sums(found[0][0], found[1][0])
+    assert_same_sums(found[0][1], found[1][1])
+    assert_allclose(found[0][2], found[1][2], rtol=1e-9, atol=1e-9)
+
+
+@each_kind
+@fewer
+@given(seed=seeds, m=st.integers(1, 12))
+def test_sums_follow_from_one_grouping_to_the_next(kind, seed, m):
+    twins = Twins(kind, seed)
+    tables, (one, other) = twins.trimmed(m)
+    fresh = twins.both(twins.rng.integers(-1, K, (2, 20), np.int32))
+    for table, grouping, after in zip(tables, (one, other), fresh, strict=True):
+        sums = table.sums(grouping.groups, K)
+        table.shift(sums, grouping.groups, after)
+        assert_same_sums(sums, table.sums(after, K))
+        table.shift(sums, after, grouping.groups)
+        assert_same_sums(sums, table.sums(grouping.groups, K))
+
+
+def for_seeds(table, array):
+    """Bring an array to where starts are drawn: blocks gather it."""
+    if table.seeding_table() is table:
+        return array
+    return getattr(table.arrays, "gathered", table.arrays.to_numpy)(array)
+
+
+@each_kind
+@fewer
+@given(seed=seeds, m=st.integers(0, 12))
+def test_totals_medians_and_draws_are_those_of_copies(kind, seed, m):
+    twins = Twins(kind, seed)
+    tables, groupings = twins.trimmed(m, runs=1)
+    costs = twins.both(twins.rng.integers(0, 9, (1, 20)).astype(float))
+    uniforms, found = np.array([[0.01, 0.3, 0.77, 0.999]]), []
+    for table, grouping, cost in zip(tables, groupings, costs, strict=True):
+        arrays, seeds = table.arrays, table.seeding_table()
+        own = arrays.only(cost)
+        out = arrays.only(arrays.trimmed(grouping.groups))
+        found.append((arrays.total(own, out), *arrays.spread(own), arrays.count(own > 4)))
+        assert table.mass == twins.masses.sum()
+        assert len(seeds.cases_at(uniforms)[0]) == 4
+    assert_allclose(found[0], found[1])
+    drawn = [
+        table.seeding_table().arrays.draw(
+            for_seeds(table, cost), for_seeds(table, grouping.groups), uniforms
+        )
+        for table, grouping, cost in zip(tables, groupings, costs, strict=True)
+    ]
+    assert_array_equal(drawn[0], twins.case_of[drawn[1]])
+    positions = np.arange(twins.masses.sum()) + 0.5
+    assert_array_equal(tables[0].seeding_table().cases_at(positions), twins.case_of)
+
+
+@each_kind
+@pytest.mark.parametrize("missing", [False, True])
+@fewer
+@given(seed=seeds, m=st.integers(0, 6))
+def test_single_moves_lower_the_within_sum_and_keep_their_sums(kind, missing, seed, m):
+    twins = Twins(kind, seed, missing)
+    (table, _), (grouping, _) = twins.trimmed(m)
+    before, after = table.sums(grouping.groups, K), table.single_moves(grouping.groups, K)
+    assert_same_sums(after.sums, table.sums(after.groups, K))
+    assert_allclose(after.sums.counts.sum(axis=1), before.counts.sum(axis=1))
+    if not missing and m == 0:
+        # Nothing is exchanged, and the total sum of squares stays: what lies between rises.
+        ends = [sums.between() @ table.weights[0] for sums in (before, after.sums)]
+        assert (ends[1] >= ends[0] - 1e-9).all()
+
+
+@each_kind
+def test_a_move_that_gains_is_made_by_mass(kind):
+    """At 0 and 4 one cluster, at 9 the other: with 5 cases at 0 the one at 4 is better off at 9."""
+    X, groups = np.array([[0.0], [4.0], [9.0]]), np.array([[0, 0, 1]], np.int32)
+    frame = Frame(np.zeros(1), 1.0, np.full(1, np.inf))
+    moved = {}
+    for name, masses in (("heavy", np.array([5.0, 1.0, 1.0])), ("alike", None)):
+        engine = kind.engine(X, frame=frame, **({} if masses is None else {"masses": masses}))
+        found = engine.table(np.ones((1, 1))).single_moves(kind.brought(engine, groups), 2)
+        moved[name] = engine.arrays.to_numpy(found.groups)[0]
+    assert_array_equal(moved["alike"], [0, 0, 1])
+    assert_array_equal(moved["heavy"], [0, 1, 1])
+
+
+# ---- Cells whose squared error is bounded
+
+
+def plain_bounded(X, centers, weights, limits):
+    """The definition: cells that are missing count as the others of the case do on average."""
+    squares = (X[:, None, :] - centers) ** 2
+    seen = ~np.isnan(squares)
+    sums = np.where(seen, np.minimum(squares, limits**2), 0) @ weights
+    return sums * weights.sum() / (seen @ weights)
+
+
+@each_kind
+@pytest.mark.parametrize("missing", [False, True])
+def test_every_engine_bounds_distances_and_sums(kind, missing):
+    rng = np.random.default_rng(3)
+    X, K = rng.normal(size=(41, 7)), 3
+    if missing:
+        X[rng.random(X.shape) < 0.1] = np.nan
+    centers, weights = rng.normal(size=(K, 7)), np.array([0, 1, 2, 1, 0.5, 0, 1])
+    limits = np.array([1, 1, 0.7, np.inf, 1.2, 1, 1])
+    engine = BoundedEngine(kind.engine(X), limits)
+    expected = plain_bounded(X, centers, weights, limits)
+    labels = kind.numpy(engine.nearest(centers, weights))
+    assert_array_equal(labels, expected.argmin(axis=1))
+    placed = engine.place(centers[None])
+    run = kind.brought(engine, labels[None].astype(np.int32))
+    found = kind.numpy(engine.distances(run, placed, weights[None]))[0] * engine.unit
+    assert_allclose(found, expected.min(axis=1))
+    assert_allclose(kind.numpy(engine.squared(placed[0], weights)), expected)
+    sums = engine.sums(run, K)
+    means = engine.restore(sums.means())[0]
+    for k in range(K):
+        own = X[labels == k]
+        unflagged = np.abs(own - means[k]) <= limits
+        assert_allclose(means[k], np.nanmean(np.where(unflagged, own, np.nan), axis=0))

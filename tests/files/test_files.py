@@ -326,7 +326,7 @@ def test_a_title_above_the_names(put):
 def test_other_separators(put, mark):
     path = put(mark.join("abc") + "\n" + mark.join("123") + "\n", "t.txt")
     assert read_table(path).data.to_numpy().tolist() == [[1, 2, 3]]
-    assert "one column, 'a~b'; name what separates" in complaint(put("a~b\nu~1\nv~2\n"))
+    assert "it has one, 'a~b': if another mark" in complaint(put("a~b\nu~1\nv~2\n"))
     words = put(f"a{mark}b,c{mark}d\n1,2\n")
     assert list(read_table(words).data.columns) == [f"a{mark}b", f"c{mark}d"]
 

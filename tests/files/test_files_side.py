@@ -79,6 +79,11 @@ def test_names_of_genes_say_so_whatever_their_column_is_called(put, first, ids):
     assert list(table.data.columns) == ids
 
 
+def test_classes_and_nothing_else(put):
+    with pytest.raises(TableError, match="no row holds numbers"):
+        read_table(put("class", ["1", "2"] * 6, [], CELLS[:0], top=[["class", *["1", "2"] * 6]]))
+
+
 def write_lines(path, *lines):
     path.write_text("".join("\t".join(map(str, line)) + "\n" for line in lines))
     return path
@@ -171,6 +176,18 @@ def test_very_many_rows_of_columns_that_are_alike(put):
     assert read_table(put("", WORDS, ids, cells)).in_rows
     units = cells * 10.0 ** np.arange(N)  # a table of customers
     assert not read_table(put("", WORDS, ids, units)).in_rows
+
+
+@pytest.mark.parametrize(
+    "names", [[f"gene{j}" for j in range(P)], ["protein", *[f"fat{j}" for j in range(P - 1)]]]
+)
+@pytest.mark.parametrize("index", [False, True])
+def test_features_named_like_genes_do_not_turn_a_table(tmp_path, names, index):
+    frame = pd.DataFrame(CELLS.T, WORDS, names)
+    frame.to_csv(tmp_path / "t.csv", index=index)
+    table = read_table(tmp_path / "t.csv")
+    assert not table.in_rows
+    np.testing.assert_allclose(table.data, CELLS.T)
 
 
 def test_a_table_of_results_is_not_turned(put):

@@ -92,40 +92,6 @@ def test_compiled_passes_are_those_in_numpy(dtype, missing, threads):
             assert_allclose(one, other, rtol=1e-12, err_msg=name)
 
 
-def plain_bounded(X, centers, weights, limits):
-    """The definition: cells that are missing count as the others of the case do on average."""
-    squares = (X[:, None, :] - centers) ** 2
-    seen = ~np.isnan(squares)
-    sums = np.where(seen, np.minimum(squares, limits**2), 0) @ weights
-    return sums * weights.sum() / (seen @ weights)
-
-
-@each_kind
-@pytest.mark.parametrize("missing", [False, True])
-def test_every_engine_bounds_distances_and_sums(kind, missing):
-    rng = np.random.default_rng(3)
-    X, K = rng.normal(size=(41, 7)), 3
-    if missing:
-        X[rng.random(X.shape) < 0.1] = np.nan
-    centers, weights = rng.normal(size=(K, 7)), np.array([0, 1, 2, 1, 0.5, 0, 1])
-    limits = np.array([1, 1, 0.7, np.inf, 1.2, 1, 1])
-    engine = BoundedEngine(kind.engine(X), limits)
-    expected = plain_bounded(X, centers, weights, limits)
-    labels = kind.numpy(engine.nearest(centers, weights))
-    assert_array_equal(labels, expected.argmin(axis=1))
-    placed = engine.place(centers[None])
-    run = kind.brought(engine, labels[None].astype(np.int32))
-    found = kind.numpy(engine.distances(run, placed, weights[None]))[0] * engine.unit
-    assert_allclose(found, expected.min(axis=1))
-    assert_allclose(kind.numpy(engine.squared(placed[0], weights)), expected)
-    sums = engine.sums(run, K)
-    means = engine.restore(sums.means())[0]
-    for k in range(K):
-        own = X[labels == k]
-        unflagged = np.abs(own - means[k]) <= limits
-        assert_allclose(means[k], np.nanmean(np.where(unflagged, own, np.nan), axis=0))
-
-
 def test_between_sums_are_the_bounded_total_less_the_bounded_within_sum():
     rng = np.random.default_rng(4)
     X, limits = rng.normal(size=(30, 4)), np.full(4, 1.1)

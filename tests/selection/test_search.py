@@ -16,7 +16,6 @@ from sklearn.exceptions import NotFittedError
 
 from rskc import RobustSparseKMeans, selection
 from rskc.inputs.labels import adjusted_rand_index
-from rskc.report._searches import sections_of
 from rskc.selection import Clest, GapL1, GridSearch, runner
 from rskc.selection.findings import describe
 from rskc.selection.search import MAX_SAMPLES
@@ -279,7 +278,7 @@ def test_a_search_on_a_part_is_that_on_the_drawn_cases_and_fits_all(name):
     assert_array_equal(part.best_estimator_.labels_, alone.labels_)
     assert_allclose(part.best_estimator_.objective_, alone.objective_, rtol=1e-12)
     assert not hasattr(part, "_warm")
-    told, untold = (sections_of(search)[0]["explain"] for search in (part, whole))
+    told, untold = (describe(search).explanation for search in (part, whole))
     assert "Searched on 150 of the 400 cases, drawn at random." in told
     assert "Searched" not in untold
 

@@ -329,8 +329,8 @@ def _on_cases(table: Any) -> Iterator[str]:
         n_copies = 0 if is_sparse(rows) else int(rows.reset_index().duplicated().sum())
         copied = f", {n_copies:,} of them with the same cells" if n_copies else ""
         yield (
-            f"{count(len(again), 'row repeats', 'rows repeat')} an id ({names}){copied}. "
-            "Each row is a case of its own; remove those that were entered twice."
+            f"{count(len(again), 'row repeats', 'rows repeat')} an id ({names}){copied}. Each row "
+            "is a case of its own; remove those that were entered twice."
         )
     unobserved = np.zeros(len(table.data), bool)
     if table.n_missing:

@@ -162,7 +162,7 @@ def _roles_by_name(source: Source) -> Roles:
     if not features:
         words = "there is no column left that could be a feature"
         if len(source.names) == 1 and source.separator is not None:
-            words = "it has one column, {name}; name what separates its cells by {separator}"
+            words += "; it has one, {name}: if another mark separates cells, name it by {separator}"
         raise layout.error(words, name=shown(source.names[0]))
     return Roles(ids, label, features, dropped)
 

@@ -7,6 +7,7 @@ very many rows of columns that resemble one another.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -81,14 +82,22 @@ def _place_of_names(source: Source) -> int | None:
     for j, name in enumerate(source.names[:3]):
         series = source.frame[str(j)]
         is_text = str(series.dtype) == "String"
-        is_named = is_feature_name(name) and 2 * series.n_unique() > series.len()
         if is_text and are_features(series.to_list()):
             return j
-        if is_named and "description" not in words_of(name):
+        if _names_features(source, j) and "description" not in words_of(name):
             return j
         if name and not is_id_name(name) and "description" not in words_of(name):
             return None
     return None
+
+
+def _names_features(source: Source, j: int) -> bool:
+    """Whether a column is called gene or the like, and holds no numbers with decimals."""
+    series = source.frame[str(j)]
+    few = [str(cell).strip().replace(",", ".") for cell in series.head(LOOKED_AT)]
+    is_measured = any(re.fullmatch(r"-?\d*\.\d*[1-9]\d*", cell) for cell in few)
+    is_first = j == 0 or kind_of(source, j) == "text"
+    return is_feature_name(source.names[j]) and is_first and not is_measured
 
 
 def _sign(source: Source) -> str | None:
@@ -100,7 +109,7 @@ def _sign(source: Source) -> str | None:
     known = {layout.label_column, layout.weight_column, *layout.drop, *layout.as_text}
     if (known | set(layout.use_columns)) & set(source.names):
         return None
-    is_named, repeated = is_feature_name(first), classes_of_names(others) is not None
+    is_named, repeated = _names_features(source, 0), classes_of_names(others) is not None
     place = None if is_named or repeated else _place_of_names(source)
     if not is_named and not repeated and place is None:
         # Text that never repeats, or a column without a name, may be the names of features.
@@ -121,7 +130,7 @@ def _sign(source: Source) -> str | None:
     if is_named:
         return f"a first column {shown(first)}"
     if place is not None:
-        few = quoted(source.frame[str(place)].drop_nulls().head(2).to_list())
+        few = quoted(below.frame[str(place)].drop_nulls().head(2).to_list())
         return f"a column of names of features ({few}, ...)"
     sign = None if is_id_name(first) else sign_of_side(first, source.frame.height, others)
     if sign is None or sign.startswith("columns"):

@@ -230,6 +230,8 @@ def read_table(
         source = _by_commas(source)
     side = find_side(source)
     source = source if side is None else side.source
+    if source.frame.height == 0 and source.cells is None:  # there were classes and nothing else
+        raise layout.error("no row holds numbers")
     asked = replace(source.layout, features_in_rows=side is not None)
     if side is not None:
         asked = replace(asked, text_columns="drop")

@@ -149,8 +149,8 @@ def _one_letter_apart(a: str, b: str) -> bool:
 
 
 def is_feature_name(name: str) -> bool:
-    """Whether a name is that of a column with the names of features."""
-    return bool(FEATURES & set(words_of(name)))
+    """Whether a name is that of a column with the names of features; gene7 is a feature itself."""
+    return bool(FEATURES & set(words_of(name))) and not re.search(r"\d$", str(name))
 
 
 def are_features(names: Sequence[str | None]) -> bool:

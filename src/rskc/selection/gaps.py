@@ -127,8 +127,10 @@ def between_neighbors(
         apart = np.where(gaps[:, a, b] > 0, gaps[:, a, b], np.inf)[:, None]
         along = np.nanmedian((distances[:, :, a] - distances[:, :, b]) / apart, axis=0)
         first, second = labels == a, labels == b
-        if first.any() and second.any():
-            low, high = (np.average(along[m], weights=counts[m]) for m in (first, second))
+        if not (first.any() and second.any()):
+            continue
+        low, high = (np.average(along[m], weights=counts[m]) for m in (first, second))
+        if low < high:
             pair = first | second
             places = (2 * along[pair] - low - high) / (high - low)  # from -1 to 1
             thirds, _ = np.histogram(places, (-1, -1 / 3, 1 / 3, 1), weights=counts[pair])
