@@ -180,6 +180,14 @@ def test_infinite_cells_of_an_array_that_goes_to_a_device_are_refused():
         assert "infinity" in str(error.value)
 
 
+def test_infinite_cells_of_new_cases_are_refused():
+    model, table = model_for("robust sparse", DEVICE).fit(X), X.copy()
+    table[3, 2] = np.inf
+    for method in (model.predict, model.transform, model.score_samples, model.is_outlier):
+        with pytest.raises(ValueError, match="infinity"):
+            method(table)
+
+
 def test_a_search_compares_fits_in_memory_and_fits_the_chosen_model_on_the_device(monkeypatch):
     copied = copies(monkeypatch)
     options = {"max_samples": 300, "n_splits": 2, "n_jobs": 1, "progress": False}

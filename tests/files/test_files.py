@@ -520,3 +520,23 @@ def test_errors_name_parameters_as_their_reader_does(put):
     with pytest.raises(TableError, match=r"column '\{b\}': 'x\{y\}' is not a number") as raised:
         read_table(path)
     assert "name it in --missing if" in raised.value.phrased({"missing_values": "--missing"})
+
+
+@pytest.mark.parametrize("codes", [("1001-21", "1001-22"), ("1 Marker 10", "2 Decoy 11")])
+def test_codes_that_resemble_dates_are_categories(tmp_path, codes):
+    frame = pd.DataFrame({"a": range(20), "b": [i % 7 for i in range(20)], "site": [*codes] * 10})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert "site" in read_table(tmp_path / "t.csv", text_columns="categories").data
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,b,c\n1,2,3\n4,5,6\n7,8,9,9,9,9,9\n1,2,4\n", "line 4 has 7 cells"),
+        ("a,b,,,,\n1,2,3,4,5,6\n4,5,6,7,8,9\n", "column 3 has no name"),
+    ],
+)
+def test_the_names_are_in_no_line_that_a_slip_made_long(tmp_path, text, said):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(TableError, match=said):
+        read_table(tmp_path / "t.csv")

@@ -239,3 +239,12 @@ def test_classes_of_another_file(tmp_path):
     path.write_text("type\nx\ny\n")
     with pytest.raises(TableError, match="it has 2 rows where the table has 4 cases"):
         read_classes(path, ids)
+
+
+def test_a_survey_weight_called_gweight_turns_no_table(tmp_path):
+    numbers = np.random.default_rng(0).normal(size=(40, 3))
+    frame = pd.DataFrame(numbers, columns=["x", "y", "GWEIGHT"]).abs()
+    frame.to_csv(tmp_path / "survey.csv", index=False)
+    table = read_table(tmp_path / "survey.csv", weight_column="GWEIGHT")
+    assert table.data.shape == (40, 2)
+    assert len(table.weights) == 40

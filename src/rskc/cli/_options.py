@@ -122,7 +122,7 @@ def option_words(option: Any, value: Any) -> Iterator[str]:
 
 # ---- The table
 
-_kinds = ".csv .tsv .txt (.gz) .xlsx .parquet .feather .npy .npz .h5ad .mtx"
+_kinds = ".csv .tsv .txt .gct .res .pcl .cdt (.gz) .xlsx .parquet .feather .npy .npz .h5ad .mtx"
 _table = f"The table, one row per case: {_kinds}, a folder of Parquet files, or - for a pipe."
 _file = f"The table, which must be one file: {_kinds}."
 _model = "The model.rskc of a fit, or the folder it is in."
@@ -141,7 +141,7 @@ class Rereading:
         "What else stands for a missing cell; repeatable.", (), "--missing"
     )
     decimal: str | None = option('Decimal mark, "." or "," (default: recognized).')
-    sheet: str | None = option("Sheet of an .xlsx (default: the first).")
+    sheet: str | None = option("Sheet of an .xlsx (default: the first with numbers).")
     separator: str | None = option("What separates cells, such as tab.")
     encoding: str | None = option("Encoding of text (default: utf-8).")
 

@@ -21,16 +21,24 @@ TIME = (
     r"(?:Z|[+-]DD:?DD)?)?$"
 )
 DATES = {
-    "a year first": r"^(?<y>D{4})[-/.](?<m>D{1,2})(?:[-/.](?<d>D{1,2}))?" + TIME,
+    "a year first": r"^(?<y>(?:1[89]|20)DD)[-/.](?<m>0?[1-9]|1[0-2])"
+    r"(?:[-/.](?<d>0?[1-9]|[12]D|3[01]))?" + TIME,
     "numbers": r"^(?<a>D{1,2})[./-](?<b>D{1,2})[./-](?<y>D{4}|DD)" + TIME,
     "a month as word": r"^(?<d>D{1,2})\.?[ -]*(?<word>\pL{3,9})\.?[ -]*(?<y>D{4}|DD)" + TIME,
     "a word first": r"^(?<word>\pL{3,9})\.? (?<d>D{1,2})(?:st|nd|rd|th)?,? +(?<y>D{4})" + TIME,
 }
 DATES = {name: pattern.replace("D", "[0-9]") for name, pattern in DATES.items()}
+NAMES_OF_MONTHS = (
+    "january february march april may june july august september october november december",
+    "januar februar märz april mai juni juli august september oktober november dezember",
+)
+# Whole names, and their first letters: three at least.
 MONTHS = {
-    "jan": 1, "feb": 2, "mar": 3, "mär": 3, "mrz": 3, "apr": 4, "may": 5, "mai": 5, "jun": 6,
-    "jul": 7, "aug": 8, "sep": 9, "oct": 10, "okt": 10, "nov": 11, "dec": 12, "dez": 12,
-}  # fmt: skip
+    name[:length]: number
+    for names in NAMES_OF_MONTHS
+    for number, name in enumerate(names.split(), 1)
+    for length in range(3, len(name) + 1)
+} | {"mrz": 3}
 MICROSECONDS = 24 * 3600 * 1_000_000  # of a day
 COMMA = r"\s*-?\d*,\d+\s*"  # a number with a decimal comma, maybe
 KINDS = {"Boolean": "true and false", "String": "text", "Categorical": "text", "Enum": "text"}
@@ -254,13 +262,9 @@ def _pattern_of_dates(cells: Any) -> str | None:
         if few.str.contains(pattern).all() and cells.str.contains(pattern).all():
             words = polars().Series(list(MONTHS))
             named = cells.str.extract_groups(pattern).struct.unnest()
-            if "word" not in named or _months(named["word"]).is_in(words.implode()).all():
+            if "word" not in named or named["word"].str.to_lowercase().is_in(words.implode()).all():
                 return pattern
     return None
-
-
-def _months(words: Any) -> Any:
-    return words.str.to_lowercase().str.head(3)
 
 
 def _days_of_text(source: Source, j: int, cells: Any) -> Any:
@@ -272,7 +276,8 @@ def _days_of_text(source: Source, j: int, cells: Any) -> Any:
     pl, name = polars(), shown(source.names[j])
     parts = cells.str.extract_groups(_pattern_of_dates(cells.drop_nulls())).struct.unnest()
     if "word" in parts.columns:
-        parts = parts.with_columns(m=_months(parts["word"]).replace_strict(MONTHS, default=None))
+        words = parts["word"].str.to_lowercase()
+        parts = parts.with_columns(m=words.replace_strict(MONTHS, default=None))
     numbers = [each for each in parts.columns if each not in ("word", "pm")]
     parts = parts.with_columns(pl.col(numbers).cast(pl.Int64))
     if "a" in parts.columns:

@@ -11,12 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from rskc.files._numbers import kind_of
-from rskc.files._source import Source, near, shown
+from rskc.files._source import Source, is_number, near, shown
 from rskc.inputs.columns import (
     FEWEST_NAMED,
     are_alike,
@@ -158,12 +157,14 @@ def without_extras(source: Source) -> Source:
     if calls:
         which = f"{count(len(calls), 'column')} of detection calls (P, M or A)"
         source = _without_columns(source, calls, which)
-    if "GWEIGHT" in source.names and source.layout.features_in_rows == "auto":
-        first = source.frame["0"].head(3).to_list()
+    first = source.frame["0"].head(3).to_list() if source.cells is None else []
+    is_pcl = {".pcl", ".cdt"} & set(source.layout.path.suffixes) or set(first) & set(OF_ARRAYS)
+    if is_pcl and "GWEIGHT" in source.names and source.layout.features_in_rows == "auto":
         source = _without(source, [i for i, cell in enumerate(first) if cell in OF_ARRAYS])
         places = [j for j, name in enumerate(source.names) if name in ("GID", "GWEIGHT")]
         source = _without_columns(source, places, "weights and tree of a .pcl or .cdt file")
-        layout = replace(source.layout, features_in_rows=True, id_column=source.names[0])
+        ids = source.layout.id_column or source.names[0]
+        layout = replace(source.layout, features_in_rows=True, id_column=ids)
         source = replace(source, layout=layout)
     return source
 
@@ -186,17 +187,9 @@ def _rows_of_words(source: Source) -> list[int]:
     if len(texts) < MOSTLY * (head.width - 1):
         return []
     rows = list(zip(*(head[str(j)].to_list() for j in texts), strict=True))
-    words = [sum(not _reads(cell) for cell in row) for row in rows]
+    words = [sum(not is_number(cell) for cell in row) for row in rows]
     found = [i for i, n in enumerate(words) if n >= MOSTLY * len(texts)]
     return found if len(found) < len(rows) else []
-
-
-def _reads(cell: Any) -> bool:
-    try:
-        float(str(cell).strip().replace(",", "."))
-    except ValueError:
-        return False
-    return True
 
 
 def _without(source: Source, rows: Sequence[int]) -> Source:

@@ -149,11 +149,22 @@ def line_of_names(lines: Iterable[Sequence[Any]]) -> int:
 
     Above it there may be a title, comments, or the size of the table, as in GCT files.
     """
-    head = islice(lines, 3 * MOST_TITLES)
+    head = list(islice(lines, 3 * MOST_TITLES))
     # Of names the first may be empty.
     filled = [1 + sum(cell not in ("", None) for cell in cells[1:]) for cells in head]
-    likely = (i for i, n in enumerate(filled[:MOST_TITLES]) if 2 * n >= max(filled))
-    return next(likely, 0)
+    most = sorted(filled)[-2:][:1]  # a single line that is longer has a cell too many
+    likely = (i for i, n in enumerate(filled[:MOST_TITLES]) if 2 * n >= most[0])
+    place = next(likely, 0)
+    return 0 if place and all(map(is_number, head[place])) else place
+
+
+def is_number(cell: Any) -> bool:
+    """Whether a cell reads as a number."""
+    try:
+        float(str(cell).strip().replace(",", "."))
+    except ValueError:
+        return False
+    return True
 
 
 def titles_note(n: int) -> str:

@@ -52,7 +52,7 @@ def read_classes(path: str | os.PathLike, ids: Sequence[str]) -> Classes:
     texts, names = _texts(layout)
     place = _ids_among(texts, ids)
     is_short = place is None and len(texts[0]) == len(ids) - 1
-    if is_short or set(names) & set(ids):  # the first line is that of a case
+    if is_short or (place is not None and names[place] in ids):  # the first line is that of a case
         texts, names = _texts(replace(layout, header=False))
         place = _ids_among(texts, ids)
     j = _column_of_classes(layout, texts, names, place)

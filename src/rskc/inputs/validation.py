@@ -222,6 +222,7 @@ def validated(estimator: Any, X: Any, reset: bool, dtype: Any, sample_weight: An
         bad = {name: kind for name, kind, is_flag in kinds if kind != NUMBERS and not is_flag}
         if bad:
             raise ValueError(refusal(bad))
+    at_device = getattr(estimator, "device", None) is not None
     with np.errstate(over="ignore", invalid="ignore"):  # in the sum that looks for infinities
         checked = validate_data(
             estimator,
@@ -230,8 +231,8 @@ def validated(estimator: Any, X: Any, reset: bool, dtype: Any, sample_weight: An
             dtype=dtype,
             order="C",
             accept_sparse="csr",
-            # An array that goes to a device is looked through there, or by all threads.
-            ensure_all_finite=False if getattr(estimator, "device", None) else "allow-nan",
+            # A fit on a device looks through the array there, or by all threads.
+            ensure_all_finite=False if reset and at_device else "allow-nan",
         )
     if issparse(checked) and has_nan(checked):
         raise ValueError(

@@ -323,6 +323,7 @@ def check_values(
     name: str, values: Any, what: str, check: Callable[..., Any], *limits: Any
 ) -> list:
     """Return one or several values of a parameter, each checked to lie within limits, upwards."""
+    values = values.ravel().tolist() if isinstance(values, np.ndarray) else values
     several = [values] if is_real(values) else values
     if isinstance(several, str | Iterator) or not isinstance(several, Iterable):
         raise ParameterError(name, values, f"must be {what}.")

@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, lru_cache, partial
 from operator import is_not
 from typing import Any
@@ -52,7 +52,7 @@ class Device:
         self.is_cuda = self.place.type == "cuda"
         self._of_thread = threading.local()
         self._locked: Counter[tuple[int, int]] = Counter()  # first and last byte: how many need it
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finalizer may run while it is held
         self.n_copied = 0  # bytes that went there
 
     @cached_property
@@ -98,6 +98,7 @@ class Device:
         with self._lock:
             if not self._locked[span] and int(runtime.cudaHostRegister(span[0], X.nbytes, 0)):
                 del self._locked[span]
+                self._take_error()
                 return
             self._locked[span] += 1
         weakref.finalize(owner, self._unlock, span)
@@ -107,7 +108,13 @@ class Device:
             self._locked[span] -= 1
             if not self._locked[span]:
                 del self._locked[span]
-                self.torch.cuda.cudart().cudaHostUnregister(span[0])
+                if int(self.torch.cuda.cudart().cudaHostUnregister(span[0])):
+                    self._take_error()
+
+    def _take_error(self) -> None:
+        """Let a kernel raise the error of a call that was refused: the next one would."""
+        with suppress(RuntimeError):
+            self.torch.ones(1, device=self.place)
 
     def _is_locked(self, rows: np.ndarray) -> bool:
         if not self._locked or not rows.flags.c_contiguous:

@@ -80,8 +80,10 @@ class LocalScheduler:
         Threads take the blocks in their order, which Dask's do not: files are read fastest so.
         Those who watch Dask's tasks, by a progress bar for instance, get to see all of them.
         """
-        if self.get is not dask.base.named_schedulers["threads"] or Callback.active:
+        if self.get is not dask.base.named_schedulers["threads"]:
             return self.get(graph, keys)
+        if Callback.active:
+            return self.get(graph, keys, num_workers=self.n_threads)
 
         def run(own: list) -> Sequence:
             return dask.get(cull(graph, own)[0], own)
@@ -155,7 +157,7 @@ class ClusterScheduler:
     """
 
     remote = True
-    most_threads = CPU_COUNT  # of each worker; they say themselves how many they have
+    most_threads = CPU_COUNT  # of this process; workers say themselves how many they have
 
     def __init__(self, client: Any):
         self.client = client
