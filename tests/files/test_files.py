@@ -306,10 +306,7 @@ def test_dates_of_which_the_day_is_not_clear(put):
 @pytest.mark.parametrize("text", ["31 Dozen 2024", "1.2.3.4", "2024-13", "7 of 10"])
 def test_words_and_numbers_that_are_no_dates(put, text):
     path = put(f"a,b\n1,{text}\n2,{text}\n")
-    kind = read_table(path, text_columns="drop").dropped["b"]
-    assert (kind == "dates") is (text == "2024-13")
-    if kind == "dates":
-        assert "dates that there are not" in complaint(path, date_columns="numbers")
+    assert read_table(path, text_columns="drop").dropped["b"] != "dates"
 
 
 def test_a_title_above_the_names(put):

@@ -196,10 +196,10 @@ def test_the_report_says_what_cases_weigh(weighted):
     share = weights[model.outliers_].sum() / weights.sum()
     assert summary["result"]["outlier_share"] == pytest.approx(share)
     said = " ".join(summary["meaning"])
-    assert f"the 60 cases have a weight of {weights.sum():g} in all" in said
+    assert f"different weights, {weights.sum():g} in total" in said
     assert f", with {percent(share)} of the weight." in said
     none = int((weights == 0).sum())
-    assert f"{none} cases have weight 0: they took no part, and got the cluster" in said
+    assert f"{none} cases have weight 0: the clusters do not depend on them" in said
     columns = {column["key"] for column in summary["cases"]["columns"]}
     assert "weight" in columns
     page = make_report(model, X).html

@@ -155,7 +155,8 @@ def line_of_names(lines: Iterable[Sequence[Any]]) -> int:
     most = sorted(filled)[-2:][:1]  # a single line that is longer has a cell too many
     likely = (i for i, n in enumerate(filled[:MOST_TITLES]) if 2 * n >= most[0])
     place = next(likely, 0)
-    return 0 if place and all(map(is_number, head[place])) else place
+    # Numbers are no names of a table whose first line has more than one cell, and some empty.
+    return 0 if filled and filled[0] > 1 and all(map(is_number, head[place])) else place
 
 
 def is_number(cell: Any) -> bool:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc.engines import ArrayOps, Engine, Partitions, Summed, Sums
+from rskc.engines import ArrayOps, Engine, Partitions, Remaining, Summed, Sums
 from rskc.engines.sums import above_0
 from rskc.solver.partition import repartition
 from rskc.solver.problem import Problem
@@ -77,6 +77,14 @@ class Outcome:
     converged: bool
 
 
+def examine(
+    engine: Engine, problem: Problem, partitions: Partitions, known: Summed | None = None
+) -> Remaining:
+    """Find O_E, and sum over the cases in neither trimmed set: steps (b)-(d)."""
+    sums = engine.sums_near(known, partitions.groups, problem.n_clusters)
+    return engine.take_out_farthest(partitions.groups, partitions.labels, sums, problem.n_trim)
+
+
 def reweigh(
     engine: Engine,
     problem: Problem,
@@ -89,10 +97,7 @@ def reweigh(
 
     Return the sums over what is kept too. ``known`` are such sums of partitions that are near.
     """
-    sums = engine.sums_near(known, partitions.groups, problem.n_clusters)
-    far, kept, sums = engine.take_out_farthest(
-        partitions.groups, partitions.labels, sums, problem.n_trim
-    )
+    far, kept, sums = examine(engine, problem, partitions, known)
     between = engine.between(sums, kept, made_with)
     weights = weigh(problem, between)
     sizes = engine.arrays.sizes(partitions.labels, problem.n_clusters)
