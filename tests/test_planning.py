@@ -236,3 +236,16 @@ def test_a_device_is_planned_with(memory, in_blocks, engine):
     assert told.engine == engine
     assert "cpu" in told.why
     assert ("Reads of the data" in str(told)) == (engine != "device")
+
+
+def test_blocks_with_categories_are_planned():
+    skip_without("dask")
+    import dask.dataframe as dd
+    import pandas as pd
+
+    X = make_simulation(1, 0, n_samples=900, n_features=6, n_informative=3).data
+    side = pd.Categorical(np.array(["left", "right"])[(X[:, 0] > 0).astype(int)])
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(side=side)
+    blocks = dd.from_pandas(frame, npartitions=3)
+    blocks.part_lengths = [300] * 3
+    assert rskc.plan(blocks, RobustSparseKMeans(3, n_init=2)).engine == "blocks"

@@ -11,6 +11,8 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
 from rskc.inputs.arrays import as_blocks, is_dask, is_on_device
+from rskc.inputs.categories import CategoryEncoder, encoded_blocks
+from rskc.inputs.frames import NUMBERS, kinds_of
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,8 @@ class AnyTable:
     def of(cls, X: Any, sample_weight: Any) -> AnyTable:
         """Take a table as ``fit`` does."""
         if is_dask(X):
-            X = as_blocks(X)
+            is_coded = hasattr(X, "columns") and set(kinds_of(X._meta)) != {NUMBERS}
+            X = encoded_blocks(X, CategoryEncoder().fit(X)) if is_coded else as_blocks(X)
             if np.isnan(X.shape[0]):
                 raise ValueError(
                     "X does not know how many cases it has, and a plan needs their number; call "
