@@ -336,6 +336,9 @@ class Stability(Search):
                 found.setdefault(gaps, numbers[gaps][0])
                 if gaps == CLEAR:
                     break
+        if UNKNOWN in found:  # nearly stable, and no gaps seen: too little beside a stable number
+            stable = [K for K in numbers[UNKNOWN] if fits[K].stability >= self.threshold]
+            found[UNKNOWN] = (stable or numbers[UNKNOWN])[0]
         self.n_clusters_ = found.get(CLEAR, found.get(UNKNOWN, 1))
         self.n_slices_ = found.get(NONE) if self.n_clusters_ == 1 else None
         self.agreements_ = np.full((self.n_splits, len(fits)), np.nan)
