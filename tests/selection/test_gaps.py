@@ -191,3 +191,9 @@ def test_steps_of_a_feature_are_no_gaps_between_clusters():
     search = Stability(model, [2, 5], n_references=0, random_state=0, n_jobs=1, progress=False)
     search.fit(X)
     assert (search.n_clusters_, search.n_slices_) == (1, 5)
+
+
+def test_where_gaps_are_open_a_stable_number_goes_before_a_nearly_stable_one():
+    from benchmarks.mixed_number import chosen, in_categories
+
+    assert chosen(in_categories, 8) == 3  # of 5 clusters the least stable has an index of .60
