@@ -25,9 +25,8 @@ from scipy.sparse import csr_array, vstack
 from rskc.engines.arrays import ArrayOps, labels_of, parts_differ
 from rskc.engines.contract import Assignment, Engine, Table
 from rskc.engines.frame import Frame, sample_steps
-from rskc.engines.memory import MemoryEngine, MemoryTable
+from rskc.engines.memory import MemoryEngine, MemoryTable, to_blocks
 from rskc.engines.passes import PASSES
-from rskc.engines.passes_numpy import Run
 from rskc.engines.sums import Sums
 
 # Tables up to this size are dense, and larger ones up to this share of the matrix.
@@ -162,7 +161,7 @@ class SparseCells:
         with ThreadPoolExecutor(self.n_threads) as pool:  # SciPy's products let go of the GIL
             list(pool.map(one, chunks))
 
-    def rows(self, cases: np.ndarray) -> np.ndarray:
+    def rows(self, cases: np.ndarray | slice) -> np.ndarray:
         """Return some cases (m, q) in the frame."""
         return self.Z[cases].toarray() * self.factor - self.offset
 
@@ -319,12 +318,13 @@ class SparseTable(MemoryTable):
 
     descend = Table.descend
 
-    def _move(self, max_rounds, labels, totals, counts, moves):
-        masses = np.ones(self.n_cases) if self.masses is None else self.masses
-        for r, norms in enumerate(np.broadcast_to(self.norms(), labels.shape)):
-            weights = self.weights[r % len(self.weights)]
-            run = SparseRun(self.stored, norms, weights, masses, labels[r], totals[r], counts[r])
-            moves[r] = run.all_rounds(max_rounds)
+    def single_moves(self, groups, K):
+        """Move cases on a dense copy: moves are made where that has 10^8 / K cells at most."""
+        rows = self.stored.rows(slice(None)).astype(self.dtype, copy=False)
+        blocks, how = to_blocks(rows, self.passes.BLOCK), (self.n_threads, self.passes)
+        del rows
+        dense = MemoryTable((blocks, None), self.weights, self._place, how, masses=self.masses)
+        return dense.single_moves(groups, K)
 
     def cases(self, index):
         return self.stored.rows(index.ravel()).astype(self.dtype).reshape(*index.shape, -1)
@@ -443,71 +443,3 @@ class SparseEngine(MemoryEngine):
             rows = self.weighted_rows(some, weights[0, some])
             gram += rows @ rows.T
         return gram
-
-
-class SparseRun(Run):
-    """One partition under single moves; changes its groups, totals and counts in place."""
-
-    def __init__(self, cells, norms, weights, masses, groups, totals, counts):
-        self.cells, self.norms, self.weights, self.slack = cells, norms, weights, 1e-12
-        self.mass = masses
-        self.groups, self.totals, self.counts = groups, totals, counts
-        self.scale = np.ones(len(groups))
-        self.factors, self.constants = np.empty(totals.shape), np.empty(len(counts))
-        for k in range(len(counts)):
-            self._update(k)
-
-    def _update(self, k):
-        """Bring what products with the center of cluster k need up to date."""
-        shifted = self.center_of(k) + self.cells.offset
-        weighted = self.weights * shifted
-        self.factors[k] = (2 * self.cells.factor) * weighted
-        self.constants[k] = weighted @ shifted
-
-    def _to_all(self, cases):
-        """Return the distances (cases, K) to all centers."""
-        products = self.cells.Z[cases] @ self.factors.T
-        return np.maximum(self.norms[cases, None] - products + self.constants, 0)
-
-    def _case(self, i):
-        """Return the stored cells of a case, and their columns."""
-        Z = self.cells.Z
-        some = slice(Z.indptr[i], Z.indptr[i + 1])
-        return Z.data[some].astype(np.float64), Z.indices[some]
-
-    def _row(self, i):
-        cells, columns = self._case(i)
-        distances = self.norms[i] - self.factors[:, columns] @ cells + self.constants
-        return np.maximum(distances, 0)
-
-    def movable(self):
-        kept = np.flatnonzero(self.groups >= 0)
-        kept = kept[~self.alone(kept)]
-        groups, mass, n = self.groups[kept], self.mass[kept], self.counts
-        rows = np.arange(len(kept))
-        distances = self._to_all(kept) * mass[:, None]
-        gain = distances[rows, groups] * n[groups] / (n[groups] - mass)
-        loss = np.where(n > 0, distances * n / (n + mass[:, None]), 0)
-        loss[rows, groups] = np.inf
-        return kept[loss.min(axis=1) < gain + self.slack * mass * self.norms[kept]]
-
-    def changes(self, cases, clusters, step):
-        if np.ndim(cases) == 0:
-            distances = self._row(cases)[clusters]
-        else:
-            distances = self._to_all(cases)[np.arange(len(cases)), clusters]
-        mass, n = self.mass[cases], self.counts[clusters]
-        return mass * distances * n / (n + step * mass)
-
-    def entering(self, i):
-        changes = self._row(i) * self.mass[i] * self.counts / (self.counts + self.mass[i])
-        return np.where(self.counts > 0, changes, 0)
-
-    def transfer(self, i, k, sign):
-        cells, columns = self._case(i)
-        change = sign * self.mass[i]
-        self.counts[k] += change
-        self.totals[k, columns] += (change * self.cells.factor) * cells
-        self.totals[k] -= change * self.cells.offset
-        if self.counts[k] > 0:
-            self._update(k)
