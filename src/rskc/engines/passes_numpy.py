@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rskc.engines.sums import MASS_SLACK, NO_MASS, SAME_PART, scaled_up
+from rskc.engines.sums import MASS_SLACK, NO_MASS, SAME_PART, above_0, scaled_up
 from rskc.engines.sums import missing_factors as factors_of
 
 # Cases of a table lie row by row, so that a table is an (n, q) array.
@@ -188,12 +188,11 @@ def single_moves(
     and only those of the same mass are exchanged.
     """
     X = _rows(X, totals.shape[2], block)
-    ones = np.ones(len(X))
     for r in range(len(groups)):
         row = r % len(weights)
-        run = _Run(X, weights[row], groups[r], totals[r], counts[r])
-        run.scale = ones if scale is None else scale[row]
-        run.mass = ones if masses is None else masses
+        run = Run(X, weights[row], groups[r], totals[r], counts[r])
+        run.scale = run.scale if scale is None else scale[row]
+        run.mass = run.mass if masses is None else masses
         moves[r] = run.all_rounds(max_rounds)
 
 
@@ -215,21 +214,20 @@ def draw(chances, uniforms, cases):
 # ---- Single moves of one run: what ``moves_typed.h`` does for the compiled passes
 
 
-class _Run:
+class Run:
     """One partition under single moves; changes its groups, totals and counts in place."""
 
     GAIN = 1 - 1e-10  # a move must gain more than rounding could
     SWEEPS = 10  # over the candidates of one screening
     EXCHANGE_WORK = 50_000  # trimmed cases times columns up to which exchanges are tried
 
-    scale: np.ndarray
-    mass: np.ndarray
-
     def __init__(self, X, weights, groups, totals, counts):
         self.weights, self.groups, self.totals, self.counts = weights, groups, totals, counts
         self.slack, q = 1e-12 if X.dtype == np.float64 else 1e-4, len(weights)
-        self.values, self.marks = X[:, :q].astype(np.float64), X[:, q:]  # marks may be none
         self.complete, self.cells = totals.shape[1] == q, X.astype(np.float64)
+        self.values, self.marks = self.cells[:, :q], self.cells[:, q:]  # no marks if complete
+        self.norms, self.scale = self.values**2 @ weights, np.ones(len(X))
+        self.mass = self.scale
 
     def all_rounds(self, max_rounds):
         moves = 0
@@ -244,16 +242,13 @@ class _Run:
         """Return the change of the within sum when cases enter clusters (1) or leave them (-1)."""
         mass, q = self.mass[cases], len(self.weights)
         n = self.counts[clusters][..., None] if self.complete else self.totals[clusters, q:]
-        after = n + step * mass[..., None]
-        some, observed = (n > NO_MASS) & (after > NO_MASS), n > NO_MASS
-        centers = self.totals[clusters, :q] / np.where(observed, n, 1)
-        squares = (self.values[cases] - centers) ** 2 * np.where(some, n, 0)
-        squares /= np.where(some, after, 1)
+        squares = (self.values[cases] - self.totals[clusters, :q] / above_0(n)) ** 2
+        squares *= n / above_0(n + step * mass[..., None])
         return mass * ((squares if self.complete else squares * self.marks[cases]) @ self.weights)
 
     def entering(self, i):
         """Return what the within sum rises by when a case enters each of the clusters."""
-        return self.changes(np.full(len(self.counts), i), np.arange(len(self.counts)), 1)
+        return self.changes(i, np.arange(len(self.counts)), 1)
 
     def leavers(self):
         """Return the cases that are not all that their clusters have."""
@@ -272,8 +267,7 @@ class _Run:
         for k in range(len(self.counts)):
             entering = self.changes(kept, np.full(len(kept), k), 1)
             loss = np.where(groups == k, loss, np.minimum(loss, entering))
-        off = self.slack * self.mass[kept] * (self.values[kept] ** 2 @ self.weights)
-        return kept[loss < gain + off]
+        return kept[loss < gain + self.slack * self.mass[kept] * self.norms[kept]]
 
     def move_round(self):
         moves, candidates = 0, self.movable() if len(self.counts) > 1 else ()

@@ -25,8 +25,9 @@ from scipy.sparse import csr_array, vstack
 from rskc.engines.arrays import ArrayOps, labels_of, parts_differ
 from rskc.engines.contract import Assignment, Engine, Table
 from rskc.engines.frame import Frame, sample_steps
-from rskc.engines.memory import MemoryEngine, MemoryTable, to_blocks
+from rskc.engines.memory import MemoryEngine, MemoryTable
 from rskc.engines.passes import PASSES
+from rskc.engines.passes_numpy import Run
 from rskc.engines.sums import Sums
 
 # Tables up to this size are dense, and larger ones up to this share of the matrix.
@@ -161,7 +162,7 @@ class SparseCells:
         with ThreadPoolExecutor(self.n_threads) as pool:  # SciPy's products let go of the GIL
             list(pool.map(one, chunks))
 
-    def rows(self, cases: np.ndarray | slice) -> np.ndarray:
+    def rows(self, cases: np.ndarray) -> np.ndarray:
         """Return some cases (m, q) in the frame."""
         return self.Z[cases].toarray() * self.factor - self.offset
 
@@ -318,13 +319,12 @@ class SparseTable(MemoryTable):
 
     descend = Table.descend
 
-    def single_moves(self, groups, K):
-        """Move cases on a dense copy: moves are made where that has 10^8 / K cells at most."""
-        rows = self.stored.rows(slice(None)).astype(self.dtype, copy=False)
-        blocks, how = to_blocks(rows, self.passes.BLOCK), (self.n_threads, self.passes)
-        del rows
-        dense = MemoryTable((blocks, None), self.weights, self._place, how, masses=self.masses)
-        return dense.single_moves(groups, K)
+    def _move(self, max_rounds, labels, totals, counts, moves):
+        for r, norms in enumerate(np.broadcast_to(self.norms(), labels.shape)):
+            weights = self.weights[r % len(self.weights)]
+            run = SparseRun(self.stored, norms, weights, labels[r], totals[r], counts[r])
+            run.mass = run.mass if self.masses is None else self.masses
+            moves[r] = run.all_rounds(max_rounds)
 
     def cases(self, index):
         return self.stored.rows(index.ravel()).astype(self.dtype).reshape(*index.shape, -1)
@@ -443,3 +443,46 @@ class SparseEngine(MemoryEngine):
             rows = self.weighted_rows(some, weights[0, some])
             gram += rows @ rows.T
         return gram
+
+
+class SparseRun(Run):
+    """One partition under single moves; changes its groups, totals and counts in place."""
+
+    def __init__(self, stored, norms, weights, groups, totals, counts):
+        self.stored, self.norms, self.weights, self.slack = stored, norms, weights, 1e-12
+        self.groups, self.totals, self.counts = groups, totals, counts
+        self.scale = self.mass = np.ones(len(groups))
+        self.factors, self.constants = np.empty(totals.shape), np.empty(len(counts))
+        for k in range(len(counts)):
+            self._update(k)
+
+    def _update(self, k):
+        """Bring what products with the center of cluster k need up to date."""
+        shifted = self.totals[k] / (self.counts[k] or 1) + self.stored.offset
+        weighted = self.weights * shifted
+        self.factors[k] = (2 * self.stored.factor) * weighted
+        self.constants[k] = weighted @ shifted
+
+    def _case(self, i):
+        """Return the stored cells of a case, and their columns."""
+        Z = self.stored.Z
+        some = slice(Z.indptr[i], Z.indptr[i + 1])
+        return Z.data[some].astype(np.float64), Z.indices[some]
+
+    def changes(self, cases, clusters, step):
+        if np.ndim(cases) == 0:
+            cells, columns = self._case(cases)
+            products = (self.factors[:, columns] @ cells)[clusters]
+        else:
+            used, place = np.unique(clusters, return_inverse=True)
+            products = (self.stored.Z[cases] @ self.factors[used].T)[np.arange(len(cases)), place]
+        distances = np.maximum(self.norms[cases] - products + self.constants[clusters], 0)
+        mass, n = self.mass[cases], self.counts[clusters]
+        return mass * distances * n / (n + step * mass)
+
+    def transfer(self, i, k, sign):
+        (cells, columns), change = self._case(i), sign * self.mass[i]
+        self.counts[k] += change
+        self.totals[k, columns] += (change * self.stored.factor) * cells
+        self.totals[k] -= change * self.stored.offset
+        self._update(k)
