@@ -98,26 +98,31 @@ def reweigh(
     Return the sums over what is kept too. ``known`` are such sums of partitions that are near.
     """
     far, kept, sums = examine(engine, problem, partitions, known)
-    between = engine.between(sums, kept, made_with)
+    arrays, between = engine.arrays, engine.between(sums, kept, made_with)
     weights = weigh(problem, between)
-    sizes = engine.arrays.sizes(partitions.labels, problem.n_clusters)
-    kept_sizes = engine.arrays.sizes(partitions.groups, problem.n_clusters)
+    sizes = arrays.sizes(partitions.labels, problem.n_clusters)
+    kept_sizes = arrays.sizes(partitions.groups, problem.n_clusters)
     states = []
     for i, branch in enumerate(branches):
         run = slice(i, i + 1)
-        partition = partitions.take(run)
-        state = _state(
-            problem,
-            sizes[i],
-            between[i],
-            sums.of_runs(run),
+        partition, own_sums = partitions.take(run), sums.of_runs(run)
+        objective = float(weights[i] @ between[i])
+        rest = _rest(own_sums, sizes[i], weights[i], problem.n_trim, objective)
+        if not (np.isfinite(objective) and np.isfinite(rest)):
+            # Anything else is better: than -infinity nothing would be by a share of that.
+            objective, rest = -np.inf, -sys.float_info.max
+        state = State(
             branch=branch,
             groups=partition.groups,
             labels=partition.labels,
-            far=engine.arrays.take(far, run),
+            far=arrays.take(far, run),
             made_with=made_with[i],
             weights=weights[i],
+            objective=objective,
+            n_kept=own_sums.n_kept(),
             kept_sizes=kept_sizes[i],
+            guarded=is_guarded(problem, sizes[i], kept_sizes[i]),
+            rest=rest,
             converged=bool(partition.converged[0]),
         )
         states.append(state)
@@ -136,57 +141,32 @@ def is_guarded(problem: Problem, sizes: np.ndarray, kept_sizes: np.ndarray) -> b
     return bool(((sizes > problem.n_trim) | (kept_sizes > half)).all())
 
 
-def _state(
-    problem: Problem,
-    sizes: np.ndarray,
-    between: np.ndarray,
-    sums: Sums,
-    *,
-    weights: np.ndarray,
-    kept_sizes: np.ndarray,
-    **facts: Any,
-) -> State:
-    """Return the state with these facts, and what is needed to compare it with others."""
-    objective, n_kept = float(weights @ between), sums.n_kept()
-    small = sizes <= problem.n_trim
-    rest = objective / max(n_kept, 1)
-    if sums.factored:  # cases of which little is observed must not decide
-        rest = min(rest, MOST_FACTOR * float(weights @ sums.between()[0]) / max(n_kept, 1))
-    if small.any():
-        rest = _rest(sums, np.flatnonzero(small), sizes, weights, problem.n_trim)
-    if not (np.isfinite(objective) and np.isfinite(rest)):
-        # Anything else is better: than -infinity nothing would be by a share of that.
-        objective, rest = -np.inf, -sys.float_info.max
-    guarded = is_guarded(problem, sizes, kept_sizes)
-    facts |= {"weights": weights, "kept_sizes": kept_sizes, "objective": objective}
-    return State(**facts, n_kept=n_kept, guarded=guarded, rest=rest)
-
-
 def _rest(
-    sums: Sums, small: np.ndarray, sizes: np.ndarray, weights: np.ndarray, most: float
+    sums: Sums, sizes: np.ndarray, weights: np.ndarray, most: float, objective: float
 ) -> float:
-    """Return the least objective per kept case without one small cluster, or without several.
+    """Return the least objective per kept case without one cluster of ``most`` cases or fewer.
 
-    The smallest are taken away together, while they have at most ``most`` cases.
+    Or without several: the smallest are taken away together, while they have at most ``most``.
     """
+    small = np.flatnonzero(sizes <= most)
+    if len(small) == 0:
+        n_kept = max(sums.n_kept(), 1)
+        if not sums.factored:
+            return objective / n_kept
+        # Cases of which little is observed must not decide.
+        return min(objective, MOST_FACTOR * float(weights @ sums.between()[0])) / n_kept
     small = small[np.argsort(sizes[small], kind="stable")]
     together = small[np.cumsum(sizes[small]) <= most]
     (values, cells), counts = (part[0] for part in sums.halves()), sums.counts[0]
-    squares = (values**2 / above_0(cells)) @ weights  # (K,)
-
-    def means_without(
-        values_gone: np.ndarray,
-        cells_gone: np.ndarray,
-        squares_gone: np.ndarray,
-        counts_gone: np.ndarray,
-    ) -> np.ndarray:
+    squares, means = (values**2 / above_0(cells)) @ weights, []  # squares (K,)
+    parts = values, cells, squares, counts
+    one = [part[small] for part in parts]
+    several = [part[together].cumsum(axis=0)[1:] for part in parts]
+    for values_gone, cells_gone, squares_gone, counts_gone in (one, several):
         left = (values.sum(axis=0) - values_gone) ** 2 / above_0(cells.sum(axis=0) - cells_gone)
         rest = squares.sum() - squares_gone - left @ weights
-        return rest / above_0(counts.sum() - counts_gone)
-
-    each = [part[small] for part in (values, cells, squares, counts)]
-    joined = [part[together].cumsum(axis=0)[1:] for part in (values, cells, squares, counts)]
-    return float(np.concatenate([means_without(*each), means_without(*joined)]).min())
+        means.append(rest / above_0(counts.sum() - counts_gone))
+    return float(np.concatenate(means).min())
 
 
 def advance(engine: Engine, problem: Problem, states: list[State]) -> Partitions:
