@@ -15,10 +15,9 @@ from scipy.sparse import issparse
 from rskc.engines.arrays import ArrayOps
 from rskc.engines.cells import BoundedEngine
 from rskc.engines.contract import Assignment, Engine, Partitions, Remaining, Summed, Table
-from rskc.engines.frame import Frame
+from rskc.engines.frame import Frame, Sums
 from rskc.engines.memory import MemoryEngine, passes_info
 from rskc.engines.sparse import SparseEngine, has_nan, is_full
-from rskc.engines.sums import Sums
 from rskc.exceptions import unobserved_error
 
 __all__ = [

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rskc.engines.frame import NO_MASS, SAME_PART
 from rskc.engines.passes import PASSES
-from rskc.engines.sums import NO_MASS, SAME_PART
 
 # Bits of the random number of a case: fewer where sums over very many cases would be inexact.
 KEY_BITS, EXACT_BITS = 30, 52

@@ -16,9 +16,8 @@ import numpy as np
 
 from rskc.engines.arrays import PartlyTrimmed
 from rskc.engines.contract import Assignment, Engine, Latest, Moved, Table
-from rskc.engines.frame import Place
+from rskc.engines.frame import MissingSums, Place, Sums, above_0
 from rskc.engines.passes import PASSES
-from rskc.engines.sums import MissingSums, Sums, above_0
 from rskc.engines.threads import team
 
 # Rounds in which flags and centers of given groups are made consistent; two or three are enough.

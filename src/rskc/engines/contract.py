@@ -13,7 +13,7 @@ Rules of an engine:
 - Groups are labels, with -1 for a trimmed case. Where cases have masses, sums, sizes, medians and
   what is trimmed are by mass, and the last case that is trimmed may be so in part
   (:mod:`rskc.engines.arrays`).
-- Of cells that are missing nothing is imputed (:mod:`rskc.engines.sums`).
+- Of cells that are missing nothing is imputed (:mod:`rskc.engines.frame`).
 - The same data give the same bits for any number of threads.
 
 :class:`Engine`, :class:`Table` and :class:`ArrayOps` have a body wherever there is one for all; an
@@ -34,9 +34,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 from rskc.engines.arrays import ArrayOps, labels_of
-from rskc.engines.frame import Frame, Place
+from rskc.engines.frame import Frame, MissingSums, Place, Sums, missing_factors
 from rskc.engines.passes import PASSES
-from rskc.engines.sums import MissingSums, Sums, missing_factors
 
 # A squared distance, in typical deviations, beyond which subtracting a case from sums would leave
 # its rounding behind.

@@ -21,9 +21,8 @@ import numpy as np
 from rskc.engines import passes_numpy
 from rskc.engines.arrays import ArrayOps, PartlyTrimmed, labels_of, slots_of, with_labels
 from rskc.engines.contract import Assignment, Engine, Farthest, Grouping, Moved, Partitions, Table
-from rskc.engines.frame import Frame, observed_frame
+from rskc.engines.frame import Frame, Sums, observed_frame
 from rskc.engines.passes import PASSES
-from rskc.engines.sums import Sums
 from rskc.engines.threads import share, team
 
 # Tables up to this size are also kept row by row: sums read single cases, twice as fast so. Larger

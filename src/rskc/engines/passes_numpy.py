@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rskc.engines.sums import MASS_SLACK, NO_MASS, SAME_PART, above_0, scaled_up
-from rskc.engines.sums import missing_factors as factors_of
+from rskc.engines.frame import MASS_SLACK, NO_MASS, SAME_PART, above_0, scaled_up
+from rskc.engines.frame import missing_factors as factors_of
 
 # Cases of a table lie row by row, so that a table is an (n, q) array.
 BLOCK = 1

@@ -24,11 +24,10 @@ from scipy.sparse import csr_array, vstack
 
 from rskc.engines.arrays import ArrayOps, labels_of, parts_differ
 from rskc.engines.contract import Assignment, Engine, Table
-from rskc.engines.frame import Frame, sample_steps
+from rskc.engines.frame import Frame, Sums, sample_steps
 from rskc.engines.memory import MemoryEngine, MemoryTable
 from rskc.engines.passes import PASSES
 from rskc.engines.passes_numpy import Run
-from rskc.engines.sums import Sums
 
 # Tables up to this size are dense, and larger ones up to this share of the matrix.
 DENSE_BYTES, DENSE_SHARE = 2**25, 0.5

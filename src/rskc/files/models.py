@@ -31,7 +31,7 @@ from rskc.inputs.arrays import model_to_numpy
 from rskc.inputs.categories import as_plain as plain_columns
 from rskc.inputs.validation import plain_centers
 from rskc.model.fitted import ATTRIBUTES
-from rskc.solver.feature_groups import as_plain
+from rskc.solver.problem import as_plain
 from rskc.utils.atomic import atomic_write
 
 FORMAT, VERSION = "rskc model", 1

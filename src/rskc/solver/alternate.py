@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from rskc.engines import ArrayOps, Engine, Partitions, Remaining, Summed, Sums
-from rskc.engines.sums import above_0
+from rskc.engines.frame import above_0
 from rskc.solver.partition import repartition
 from rskc.solver.problem import Problem
 from rskc.solver.weights import weigh

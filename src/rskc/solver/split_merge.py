@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from rskc.engines import Partitions, Sums, Table
-from rskc.engines.sums import above_0
+from rskc.engines.frame import above_0
 from rskc.solver.partition import GOLDEN, lloyd
 from rskc.solver.problem import Problem
 

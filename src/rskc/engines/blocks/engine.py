@@ -31,9 +31,8 @@ from rskc.engines.contract import (
     Table,
     distinct_rows,
 )
-from rskc.engines.frame import Frame, Place
+from rskc.engines.frame import MASS_SLACK, Frame, Place
 from rskc.engines.memory import WORK_BYTES, MemoryEngine, table_of_coordinates
-from rskc.engines.sums import MASS_SLACK
 
 # Shares of the memory that data leave which tables may take: cells and sides; and cells alone, in
 # single precision. Of a device, where little else is kept.

@@ -8,10 +8,9 @@ import numpy as np
 
 from rskc.engines.arrays import ArrayOps, PartlyTrimmed, labels_of
 from rskc.engines.contract import Listed
-from rskc.engines.frame import Place
+from rskc.engines.frame import Place, Sums
 from rskc.engines.memory import MemoryEngine, MemoryTable
 from rskc.engines.passes import PASSES
-from rskc.engines.sums import Sums
 from rskc.exceptions import not_numpy
 
 # Tables of blocks up to this size are kept row by row too: less than in memory, where there is one.
