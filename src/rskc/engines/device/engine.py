@@ -14,17 +14,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device, is_torch_array
 
+from rskc.engines import contract
 from rskc.engines.arrays import labels_of, with_labels
-from rskc.engines.contract import (
-    Assignment,
-    Engine,
-    Farthest,
-    Grouping,
-    Latest,
-    Moved,
-    Regrouping,
-    Table,
-)
 from rskc.engines.device import passes_array
 from rskc.engines.device.ops import UNKNOWN_WORK_BYTES, DeviceOps, fetch, free_bytes, to_host
 from rskc.engines.frame import (
@@ -41,7 +32,7 @@ from rskc.engines.passes import PASSES
 from rskc.engines.passes_numpy import scale_centers
 
 
-class DeviceTable(Table):
+class DeviceTable(contract.Table):
     """The cells of the columns that carry weight, on the device.
 
     ``rows`` is (n, width) or wider: columns of zeros may follow. Where cells may be missing, values
@@ -65,7 +56,7 @@ class DeviceTable(Table):
         self.summing = passes if arrays.masses is None else passes_array  # kernels know no masses
         self._use(arrays)
         self.padding = rows.shape[1] - self.width
-        self._host = Latest()
+        self._host = contract.Latest()
 
     @property
     def work_bytes(self):
@@ -94,7 +85,7 @@ class DeviceTable(Table):
         """Find the least of x * factors + constants (runs, K) for every case and run."""
         asarray, dtype = self.arrays.asarray, self.rows.dtype
         parts = asarray(self._padded(factors), dtype), asarray(constants, dtype)
-        return Assignment(*self.passes.assign(self.rows, *parts, self.norms()))
+        return contract.Assignment(*self.passes.assign(self.rows, *parts, self.norms()))
 
     def _padded(self, array):
         """Add columns of 0, as the cells have; NumPy's pad takes longer than to launch a kernel."""
@@ -115,9 +106,9 @@ class DeviceTable(Table):
             labels[int(run), :] = own.labels
             costs[int(run), :] = xp.astype(own.costs, costs.dtype)
         blind = self.scale == 0
-        return Assignment(xp.where(blind, xp.zeros_like(labels), labels), costs)
+        return contract.Assignment(xp.where(blind, xp.zeros_like(labels), labels), costs)
 
-    def _assign_partly_seen(self, centers: np.ndarray, weights: np.ndarray) -> Assignment:
+    def _assign_partly_seen(self, centers: np.ndarray, weights: np.ndarray) -> contract.Assignment:
         """Find the nearest of centers that are not observed in all features, for one run."""
         arrays, xp = self.arrays, self.arrays.xp
         seen, filled = ~np.isnan(centers) * weights, np.nan_to_num(centers)
@@ -131,7 +122,7 @@ class DeviceTable(Table):
             least = xp.min(scaled, axis=1)
             labels.append(xp.astype(xp.argmin(scaled, axis=1), xp.int32))
             costs.append(xp.where(xp.isfinite(least), least, xp.zeros_like(least)))
-        return Assignment(xp.concat(labels), xp.concat(costs))
+        return contract.Assignment(xp.concat(labels), xp.concat(costs))
 
     # ---- Trimming and sums
 
@@ -145,13 +136,13 @@ class DeviceTable(Table):
 
     def trim(self, assignment, m):
         groups, within = self._trimmed(assignment, m)
-        return Grouping(self.exclude(groups), to_host(within))
+        return contract.Grouping(self.exclude(groups), to_host(within))
 
     def regroup(self, assignment, m, sums, before):
         groups, within = self._trimmed(assignment, m)
         groups = self.exclude(groups)
         *change, within = fetch(*self._change(before, groups, sums.counts.shape[1]), within)
-        return Regrouping(groups, within, self.changed(sums, change))
+        return contract.Regrouping(groups, within, self.changed(sums, change))
 
     def sums(self, groups, K):
         kept = () if self.masses is None else (None, self.arrays.kept_masses(groups))
@@ -173,7 +164,7 @@ class DeviceTable(Table):
         """Move cases one after the other in memory: it is asked of small tables only."""
         host = with_labels(groups, to_host(labels_of(groups)))
         found = self.to_numpy().single_moves(host, K)
-        return Moved(self.arrays.from_numpy(found.groups), found.sums, found.moves)
+        return contract.Moved(self.arrays.from_numpy(found.groups), found.sums, found.moves)
 
     def cases(self, index):
         xp, flat = self.arrays.xp, self.arrays.asarray(index.reshape(-1))
@@ -222,7 +213,7 @@ def quick_look(X: Any, frame: Frame, weights: np.ndarray, centers: np.ndarray) -
     return None if 2 * n_left > len(X) else (labels, n_left)
 
 
-class DeviceEngine(Engine):
+class DeviceEngine(contract.Engine):
     """Passes over an array (n, p) on a device, float32 or float64.
 
     Where cells may be missing, ``X`` has the location of the frame in these.
@@ -414,7 +405,7 @@ class DeviceEngine(Engine):
 
     def farthest(self, distances, m):
         largest = to_host(self.arrays.xp.max(distances, axis=1))
-        return Farthest(self.arrays.largest(distances, m), largest)
+        return contract.Farthest(self.arrays.largest(distances, m), largest)
 
     def _factored(self, groups, factors, K):
         first, _ = passes_array.sums(self.X, groups, K, self.device_frame, factors)
