@@ -69,7 +69,7 @@ def _codes(groups, index, K, kind, sign, counts):
     codes = torch.empty((R, triton.cdiv(m, TILE) * TILE), dtype=kind, device=groups.device)
     _codes_kernel[(triton.cdiv(m, TILE), R)](
         groups.contiguous(), groups if index is None else index, codes, counts, n, m, K, sign,
-        TILE=TILE, BINS=next((bins for bins in BINS if K <= bins), 0), GATHER=index is not None,
+        TILE=TILE, BINS=next((bins for bins in BINS if bins >= K), 0), GATHER=index is not None,
     )  # fmt: skip
     return codes
 
