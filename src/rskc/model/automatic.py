@@ -40,7 +40,7 @@ from rskc.model.outliers import (
 from rskc.solver import Problem, Solution, Starts, solve, solve_near
 from rskc.solver.alternate import is_guarded
 from rskc.solver.search import Sampled, search_size
-from rskc.solver.solve import carry, hand_back
+from rskc.solver.solution import carry, hand_back
 from rskc.solver.split_merge import FEWEST_OF_DOUBLED
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from rskc.model.feature_tests import FeatureTests, cases_to_rank, rank_tests, ra
 from rskc.model.outliers import distances_to, first_thresholds, reweight
 from rskc.solver import Problem, Solution, Starts, Warm, solve, solve_near
 from rskc.solver.partition import MANY_CLUSTERS
-from rskc.solver.solve import carry
+from rskc.solver.solution import carry
 
 # The cut-off in scales: .1% of clean normal cells are beyond it.
 CUTOFF = 3.3

@@ -29,7 +29,7 @@ import numpy as np
 from rskc.engines import ArrayOps, Engine
 from rskc.inputs.medians import MAD_FACTOR, column_medians
 from rskc.solver import Problem, Solution
-from rskc.solver.finish import Held, finish, may_move
+from rskc.solver.solution import Held, finish, may_move
 
 # Cut-offs of the rules: MADs above the median.
 CUTOFFS = {"both": 3.0, "paper": 3.5}
