@@ -5,6 +5,7 @@ Missing cells make sums of observed cells: there are totals of values, and of ma
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -29,9 +30,11 @@ class Frame(NamedTuple):
     limits: np.ndarray  # (p,) where tables cut off, in the frame
 
     @classmethod
-    def of(cls, X: np.ndarray) -> Frame:
-        """Frame X robustly, from a sample of its rows."""
+    def of(cls, X: np.ndarray, missing: bool = False) -> Frame:
+        """Frame X robustly, from a sample of its rows; where cells are missing, by the others."""
         few, many = sample_steps(*X.shape)
+        if missing:
+            return observed_frame(X[::few], lambda j: X[:, j])
         return cls.from_rows(X[::few], X[::many])
 
     @classmethod
@@ -82,23 +85,23 @@ class Place(NamedTuple):
         return np.clip(frame.place(centers[:, :, self.columns]), -frame.limits, frame.limits)
 
 
-def observed_frame(X: np.ndarray) -> Frame:
-    """Frame X by cells that are observed; its location is exact in the type of X.
+def observed_frame(sample: np.ndarray, column: Callable[[int], np.ndarray] | None = None) -> Frame:
+    """Frame data by cells that are observed; the location is exact in their type.
 
     About 31 rows stand for all: in each column, missing cells among them are filled with observed
-    cells.
+    cells, of the whole ``column`` of this number where the rows have none.
     """
-    sample = X[:: sample_steps(*X.shape)[0]]
     missing = np.isnan(sample)
     # The observed cells of a column, in order, over and over.
     places = np.arange(len(sample))[:, None] % np.maximum(np.count_nonzero(~missing, axis=0), 1)
     places = np.take_along_axis(np.argsort(missing, axis=0, kind="stable"), places, axis=0)
     sample = np.take_along_axis(sample, places, axis=0)
     for j in np.flatnonzero(missing.all(axis=0)):
-        cells = X[~np.isnan(X[:, j]), j]
+        cells = sample[:0, j] if column is None else column(int(j))
+        cells = cells[~np.isnan(cells)]
         sample[:, j] = np.resize(cells, len(sample)) if len(cells) else 0.0
     frame = Frame.from_rows(sample, sample)
-    return frame._replace(location=frame.location.astype(X.dtype).astype(np.float64))
+    return frame._replace(location=frame.location.astype(sample.dtype).astype(np.float64))
 
 
 # ---- Sums

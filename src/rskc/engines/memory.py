@@ -21,7 +21,7 @@ import numpy as np
 from rskc.engines import passes_numpy
 from rskc.engines.arrays import ArrayOps, PartlyTrimmed, labels_of, slots_of, with_labels
 from rskc.engines.contract import Assignment, Engine, Farthest, Grouping, Moved, Partitions, Table
-from rskc.engines.frame import Frame, Sums, observed_frame
+from rskc.engines.frame import Frame, Sums
 from rskc.engines.passes import PASSES
 from rskc.engines.threads import share, team
 
@@ -234,7 +234,7 @@ class MemoryEngine(InMemory, Engine):
     searchable = True
 
     def __init__(self, X, *, masses=None, missing=False, frame=None, n_threads=1, passes=PASSES):
-        frame = frame or (observed_frame(X) if missing else Frame.of(X))
+        frame = frame or Frame.of(X, missing)
         super().__init__(X.shape, X.dtype, frame, missing)
         self._use(ArrayOps(masses))
         self.X, self.n_bytes, self.n_threads, self.passes = X, X.nbytes, n_threads, passes

@@ -427,9 +427,4 @@ def _frame_of(X: Any, missing: bool) -> Frame:
     few, many = (X[::step, :] for step in sample_steps(*X.shape))
     if not missing:
         return Frame.from_rows(to_host(few), to_host(many))
-    rows = np.array(to_host(few))  # a copy: the data stay
-    for j in np.flatnonzero(np.isnan(rows).all(axis=0)):
-        column = to_host(X[:, int(j)])
-        cells = column[~np.isnan(column)]
-        rows[:, j] = np.resize(cells, len(rows)) if len(cells) else np.nan
-    return observed_frame(rows)
+    return observed_frame(to_host(few), lambda j: to_host(X[:, j]))
