@@ -20,8 +20,16 @@ from rskc.metrics import classification_error_rate
 from rskc.solver import Problem, Starts, alternate, solve, solve_path
 from rskc.solver import search as search_module
 from rskc.solver import solution as solution_module
-from rskc.solver.partition import INITS, improve, lloyd, plusplus_cases, random_cases, robust_cases
-from rskc.solver.search import Sampled, search_cases, search_size
+from rskc.solver.alternate import improve, lloyd
+from rskc.solver.search import (
+    INITS,
+    Sampled,
+    plusplus_cases,
+    random_cases,
+    robust_cases,
+    search_cases,
+    search_size,
+)
 from rskc.solver.weights import count_weights, is_sparse, sparse_weights, weigh
 
 try:

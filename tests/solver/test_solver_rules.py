@@ -8,8 +8,8 @@ import pytest
 from rskc.engines import ArrayOps, Partitions, engine_for
 from rskc.solver import Problem, alternate
 from rskc.solver import search as search_module
-from rskc.solver.partition import moves_pay, trials_for
-from rskc.solver.search import auto_inits, auto_starts, search
+from rskc.solver.alternate import moves_pay
+from rskc.solver.search import auto_inits, auto_starts, search, trials_for
 
 
 def table(n, p, norm=1.0):

@@ -11,7 +11,8 @@ from engine_kinds import KINDS
 from rskc import RobustSparseKMeans
 from rskc.engines import engine_for
 from rskc.solver import Problem, Starts, solve
-from rskc.solver.partition import lloyd, plusplus_cases, robust_cases, spread_cases
+from rskc.solver.alternate import lloyd
+from rskc.solver.search import plusplus_cases, robust_cases, spread_cases
 from rskc.solver.split_merge import merged, split_and_merge
 
 

@@ -44,6 +44,8 @@ OUTLYING_DISTANCE = 1e12
 SUBSET_SHARE = 0.25
 # ... or if the copy is small anyway.
 SUBSET_BYTES = 2**25
+# Rows that are looked at together, to see whether they differ.
+DISTINCT_BYTES = 2**23
 
 
 # ---- What passes return: arrays of length n are of the engine's own kind
@@ -620,12 +622,13 @@ class Latest:
 def distinct_rows(rows: Callable[[slice], np.ndarray], n: int, most: int) -> set[bytes]:
     """Return the first of n rows that differ, each as its bytes; hardly more than ``most``."""
     known: set[bytes] = set()
-    first, step = 0, 4 * most
+    largest = max(1, DISTINCT_BYTES // max(1, rows(slice(0, 1)).nbytes))
+    first, step = 0, min(4 * most, largest)
     while first < n and len(known) < most:
         part = rows(slice(first, min(n, first + step))) + 0.0  # -0.0 is the same as 0.0
         part[np.isnan(part)] = np.nan
         known |= {row.tobytes() for row in part}
-        first, step = first + step, 4 * step
+        first, step = first + step, min(4 * step, largest)
     return known
 
 

@@ -381,15 +381,6 @@ class SparseEngine(MemoryEngine):
     def rows(self, cases):
         return self.X[cases].toarray()
 
-    def distinct(self, most):
-        known: set[bytes] = set()
-        step = max(1, CHUNK_BYTES // (self.n_features * self.dtype.itemsize))
-        for first in range(0, self.n_cases, step):
-            known |= {row.tobytes() for row in self.rows(slice(first, first + step)) + 0.0}
-            if len(known) >= most:
-                return most
-        return len(known)
-
     def largest_cell(self):
         return largest(self.X)
 

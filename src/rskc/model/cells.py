@@ -27,7 +27,7 @@ from rskc.model import automatic
 from rskc.model.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
 from rskc.model.outliers import distances_to, first_thresholds, reweight
 from rskc.solver import Problem, Solution, Starts, Warm, solve, solve_near
-from rskc.solver.partition import MANY_CLUSTERS
+from rskc.solver.search import MANY_CLUSTERS
 from rskc.solver.solution import carry
 
 # The cut-off in scales: .1% of clean normal cells are beyond it.

@@ -47,9 +47,8 @@ from rskc.model.cells import CUTOFF, FEW_CASES, shows_outlying_cells, solve_with
 from rskc.model.outliers import CUTOFFS, Judgment, judge
 from rskc.model.warnings import on_cells, on_scales, warnings_of
 from rskc.solver import Problem, Starts, Warm, solve
-from rskc.solver.partition import INITS
 from rskc.solver.problem import FeatureGroups, check_groups
-from rskc.solver.search import auto_inits, auto_starts, draw_cases, search_cases
+from rskc.solver.search import INITS, auto_inits, auto_starts, draw_cases, search_cases
 from rskc.utils.verbosity import told
 from rskc.utils.wording import count
 

@@ -11,10 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.engines import ArrayOps, Assignment, Engine, Partitions, Sums, Table
-from rskc.solver.alternate import Outcome, State, best_outcome, explore, is_guarded
-from rskc.solver.partition import MANY_CLUSTERS, continue_lloyd, lloyd
+from rskc.solver.alternate import (
+    Outcome,
+    State,
+    best_outcome,
+    continue_lloyd,
+    explore,
+    is_guarded,
+    lloyd,
+)
 from rskc.solver.problem import Problem, Rival, Solution, Warm
-from rskc.solver.search import Found, Sampled, Starts, search
+from rskc.solver.search import MANY_CLUSTERS, Found, Sampled, Starts, search
 from rskc.solver.weights import is_sparse, weigh
 
 log = logging.getLogger(__name__)
@@ -37,23 +44,16 @@ def solve(engine: Engine, problem: Problem, starts: Starts, warm: Sequence[Warm]
     if starts.sample is not None:
         return _solve_by_sample(engine, problem, starts, starts.sample, warm)
     if starts.drawn and not engine.searchable:
-        return _solve_in_memory(engine, problem, starts, warm)
+        warm = [
+            Warm(*map(engine.arrays.to_numpy, (one.labels, one.trimmed_weighted)), one.weights)
+            for one in warm
+        ]
+        part = engine.part(np.arange(engine.n_cases))  # the data are few enough to be gathered
+        return hand_back(engine, solve(part, problem, starts, warm))
     if not is_sparse(problem):
         return plain_solution(engine, problem, search(engine, problem, starts))
     partitions = search(engine, problem, starts).partitions
     return _branch_out(engine, problem, partitions, starts, warm)
-
-
-def _solve_in_memory(
-    engine: Engine, problem: Problem, starts: Starts, warm: Sequence[Warm]
-) -> Solution:
-    """Solve for data that are few enough to be gathered, and hand the solution back."""
-    to_numpy = engine.arrays.to_numpy
-    gathered = [
-        Warm(to_numpy(one.labels), to_numpy(one.trimmed_weighted), one.weights) for one in warm
-    ]
-    solution = solve(engine.part(np.arange(engine.n_cases)), problem, starts, gathered)
-    return hand_back(engine, solution)
 
 
 def hand_back(engine: Engine, solution: Solution) -> Solution:
@@ -102,9 +102,8 @@ def carry(
     share = of_sample.sizes.sum() / engine.mass
     made_with = np.vstack([of_sample.made_with, *(solution.weights for solution in warm)])
     # Its table is as large as the data: given up before the branches make theirs.
-    branches = _carried(
-        engine, problem, of_sample.centers[None], of_sample.made_with[None]
-    ).partitions
+    centers, weights = of_sample.centers[None], of_sample.made_with[None]
+    branches = _carried(engine, problem, centers, weights).partitions
     branches = branches.join(*(_as_partition(solution, engine.arrays) for solution in warm))
     outcome = explore(engine, replace(problem, patience=PATIENCE_ON_ALL), branches, made_with)
     solution = sparse_solution(engine, problem, outcome)

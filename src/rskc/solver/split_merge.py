@@ -23,9 +23,11 @@ import numpy as np
 
 from rskc.engines import Partitions, Sums, Table
 from rskc.engines.frame import above_0
-from rskc.solver.partition import GOLDEN, lloyd
+from rskc.solver.alternate import lloyd
 from rskc.solver.problem import Problem
 
+# One uniform number a center is drawn; the candidates of a greedy step are its shifts.
+GOLDEN = 0.6180339887498949
 # Centers added at first, and iterations made with them.
 MOST_ADDED, GROWN_ITERATIONS = 5, 4
 # Where several partitions are at hand one of them is soon freed: with 7 to 14 clusters a center for
