@@ -44,9 +44,9 @@ def solve(engine: Engine, problem: Problem, starts: Starts, warm: Sequence[Warm]
     if starts.sample is not None:
         return _solve_by_sample(engine, problem, starts, starts.sample, warm)
     if starts.drawn and not engine.searchable:
+        to_numpy = engine.arrays.to_numpy
         warm = [
-            Warm(*map(engine.arrays.to_numpy, (one.labels, one.trimmed_weighted)), one.weights)
-            for one in warm
+            Warm(to_numpy(one.labels), to_numpy(one.trimmed_weighted), one.weights) for one in warm
         ]
         part = engine.part(np.arange(engine.n_cases))  # the data are few enough to be gathered
         return hand_back(engine, solve(part, problem, starts, warm))
