@@ -237,10 +237,10 @@ class BlocksEngine(InBlocks, Engine):
             stay = Method("stay", forget=not data.keep_rows)
             self.node = self.blocks.make(stay, self.node, keep=True)
         self.forget_part()
-        if data.brought is not None:
-            cases, rows = data.brought
+        if data.wanted is not None:
+            cases, rows = data.wanted
             self._gathered.get((cases.tobytes(),), lambda: rows)
-            data.brought = None  # it is kept once
+            data.wanted = None  # it is kept once
 
     def _use_device(self, device: str) -> None:
         """Make passes on a device; decide what is kept there, beside blocks that are in work."""
