@@ -75,7 +75,8 @@ def assign(X, block, weights, centers, norms, scale, n_threads, labels, costs):
     for r, center in enumerate(centers):
         run_weights, run_norms = weights[r % len(weights)], norms[r % len(norms)]
         if scale is None:
-            distances = X @ (-2 * run_weights * center).T + (run_weights * center**2).sum(axis=1)
+            factors = (-2 * run_weights * center).T.astype(costs.dtype)
+            distances = X @ factors + (run_weights * center**2).sum(axis=1).astype(costs.dtype)
             labels[r] = distances.argmin(axis=1)
             costs[r] = np.maximum(distances.min(axis=1) + run_norms, 0)
             continue
