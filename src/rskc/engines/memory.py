@@ -134,15 +134,10 @@ class MemoryTable(InMemory, Table):
         step = int(np.clip(PART_WORK // one_run, max(1, TILE // K), MOST_TOGETHER))
 
         def some(rows: slice) -> tuple:
-            part, n_runs, n = self.of_runs(rows), rows.stop - rows.start, self.n_cases
-            results = (
-                np.empty((n_runs, n), np.int32),
-                np.empty((n_runs, n), np.int32),
-                np.empty(n_runs),
-                np.empty(n_runs, np.uint8),
-                np.empty((n_runs, 1), np.int64),
-                np.empty((n_runs, 1)),
-            )
+            part, n_runs = self.of_runs(rows), rows.stop - rows.start
+            labels = [np.empty((n_runs, self.n_cases), np.int32) for _ in range(2)]
+            slots = np.empty((n_runs, 1), np.int64), np.empty((n_runs, 1))
+            results = *labels, np.empty(n_runs), np.empty(n_runs, np.uint8), *slots
             cells = self.blocks, self.passes.BLOCK, self.rows, self.row_block
             facts = part.weights, *part._known_of_cases(), self.masses, m, max_iter, tol
             starts = np.ascontiguousarray(centers[rows], np.float64)
