@@ -128,7 +128,7 @@ class DeviceTable(contract.Table):
 
     def _trimmed(self, assignment, m):
         """Return groups, and the costs of kept cases summed, on the device."""
-        if self.masses is None:
+        if self.summing is not passes_array:
             return self.passes.trim(*assignment, m)
         out = self.arrays.largest(assignment.costs, m)
         groups = self.arrays.without(assignment.labels, out)

@@ -50,13 +50,6 @@ def assign(X: Any, factors: Any, constants: Any, norms: Any) -> tuple[Any, Any]:
     return xp.concat(labels, axis=1), xp.concat(costs, axis=1)
 
 
-def trim(labels: Any, costs: Any, m: int) -> tuple[Any, Any]:
-    """Return labels with -1 for the m cases of largest cost, and the sum (runs,) of the others."""
-    xp, out = array_namespace(costs), largest(costs, m)
-    kept = xp.where(out, xp.zeros_like(costs), costs)
-    return xp.where(out, -xp.ones_like(labels), labels), xp.sum(kept, axis=1, dtype=xp.float64)
-
-
 def largest(costs: Any, m: int) -> Any:
     """Return a mask (runs, n) of the m largest costs, the lower number first in a tie."""
     xp, n = array_namespace(costs), costs.shape[1]
