@@ -138,7 +138,7 @@ def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading)
         except TableError as error:
             categories = arguments["categorical"]
             # What the table lacks is refused later, if it has weight.
-            present = [name for name in categories if repr(name) != error.values.get("name")]
+            present = [name for name in categories if name != error.name]
             if error.parameter == "categorical" and present != categories:
                 arguments["categorical"] = present
             elif error.parameter == "id_column" and arguments["id_column"] == ids:

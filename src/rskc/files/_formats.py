@@ -26,13 +26,14 @@ from rskc.files._source import (
     TableError,
     for_polars,
     line_of_names,
+    literal,
     near,
     needed,
-    polars,
+    pl,
     shown,
     titles_note,
 )
-from rskc.utils.wording import quoted
+from rskc.utils.wording import quoted, shortened
 
 NAMES_IN_NPZ = ("X", "data")
 # Where pandas keeps an index without name in a Parquet file.
@@ -42,13 +43,13 @@ PANDAS_INDEX = "__index_level_0__"
 def read_parquet(layout: Layout) -> Source:
     """Read columns of Parquet."""
     with damage_named(layout):
-        return of_frame(layout, polars().read_parquet(for_polars(layout.path), glob=False))
+        return of_frame(layout, pl.read_parquet(for_polars(layout.path), glob=False))
 
 
 def read_arrow(layout: Layout) -> Source:
     """Read columns of Arrow."""
     with damage_named(layout):
-        return of_frame(layout, polars().read_ipc(layout.path.read_bytes()))
+        return of_frame(layout, pl.read_ipc(layout.path.read_bytes()))
 
 
 def of_frame(layout: Layout, frame: Any) -> Source:
@@ -79,7 +80,7 @@ def read_npz(layout: Layout) -> Source:
     tables = [name for name, array in arrays.items() if array.ndim == 2]
     found = [name for name in NAMES_IN_NPZ if name in tables] or tables
     if len(found) != 1 and (not found or found[0] not in NAMES_IN_NPZ):
-        raise layout.error("of its {n} tables, one must be called 'X' to be read", n=len(tables))
+        raise layout.error(f"of its {len(tables)} tables, one must be called 'X' to be read")
     matrix = arrays.pop(found[0])
     features, cases = arrays.pop("feature_names", None), arrays.pop("case_names", None)
     sides = {name: arrays.pop(name) for name in layout.as_text if name in arrays}
@@ -110,11 +111,8 @@ def read_mtx(layout: Layout) -> Source:
         return of_matrix(layout, matrix)
     if matrix.shape != (len(features), len(cases)):
         raise layout.error(
-            "the matrix has shape {shape}, and beside it are the names of {features} features and "
-            "{cases} cases",
-            shape=matrix.shape,
-            features=len(features),
-            cases=len(cases),
+            f"the matrix has shape {matrix.shape}, and beside it are the names of {len(features)} "
+            f"features and {len(cases)} cases"
         )
     sides = {"barcode": np.array(cases, object)}
     return of_matrix(layout, matrix.T, features, sides, id_name="barcode", is_upright=True)
@@ -149,12 +147,8 @@ def read_h5ad(layout: Layout) -> Source:
         if name not in data.obs.columns:
             columns = list(map(str, data.obs.columns))
             others = near(name, columns) if columns else "it has none"
-            raise layout.error(
-                "there is no column {name} in obs; {others}",
-                parameter="id_column" if name == layout.id_column else "label_column",
-                name=shown(name),
-                others=others,
-            )
+            parameter = "id_column" if name == layout.id_column else "label_column"
+            raise layout.error(f"there is no column {shown(name)} in obs; {others}", parameter)
     matrix = data.X if issparse(data.X) else np.asarray(data.X)
     id_name = "obs_names" if layout.id_column is None else layout.id_column
     sides = {"obs_names": np.asarray(data.obs_names, object)} if id_name == "obs_names" else {}
@@ -166,7 +160,6 @@ def read_h5ad(layout: Layout) -> Source:
 def read_excel(layout: Layout) -> Source:
     """Read a sheet of a workbook of Excel."""
     calamine = needed("python_calamine", "to read .xlsx", "excel")
-    pl = polars()
     with damage_named(layout):
         check_workbook(layout.path)
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(layout.path.read_bytes()))
@@ -177,18 +170,20 @@ def read_excel(layout: Layout) -> Source:
         if not _has_numbers(rows):  # it may explain the others
             name, rows = next((sheet for sheet in sheets if _has_numbers(sheet[1])), first)
     if len(rows) <= layout.header:
-        raise layout.error("sheet {name} holds no row with data", name=shown(name))
+        raise layout.error(f"sheet {shown(name)} holds no row with data")
     lines, cells = zip(*rows, strict=True)
     names, top = [f"x{j}" for j in range(len(cells[0]))], 0
     if layout.header:
         top = line_of_names(cells)
         names = [_text(cell) or "" for cell in cells[top]]
         lines, cells = lines[top + 1 :], cells[top + 1 :]
-    columns = [_series(pl, column) for column in zip(*cells, strict=True)]
+    columns = [_series(column) for column in zip(*cells, strict=True)]
     frame = pl.DataFrame({str(j): column for j, column in enumerate(columns)})
     others, notes = [other for other in asked if other != name], []
     if others:
-        notes.append(f"Sheet {shown(name)} was read; the file has {quoted(others)} too: --sheet.")
+        notes.append(
+            f"Sheet {shortened(name, 60)!r} was read; the file has {quoted(others)} too: --sheet."
+        )
     if top:
         notes.append(titles_note(top))
     return Source(
@@ -212,11 +207,10 @@ def _sheet_name(layout: Layout, names: list[str]) -> str:
         return sheet
     if isinstance(sheet, int) and 0 <= sheet < len(names):
         return names[sheet]
-    others = near(str(sheet), names)
-    raise layout.error("there is no sheet {name!r}; {others}", name=sheet, others=others)
+    raise layout.error(f"there is no sheet {literal(repr(sheet))}; {near(str(sheet), names)}")
 
 
-def _series(pl: Any, cells: Sequence[Any]) -> Any:
+def _series(cells: Sequence[Any]) -> Any:
     cells = [None if isinstance(cell, str) and not cell else cell for cell in cells]
     if all(cell is None or type(cell) in (int, float) for cell in cells):
         return pl.Series(cells, dtype=pl.Float64, strict=False)
@@ -240,17 +234,13 @@ def of_matrix(
     **more: Any,
 ) -> Source:
     """Make a source of a matrix, dense or sparse, and columns of text beside it."""
-    pl = polars()
     if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
-        raise layout.error(
-            "an array of shape {shape} and type {dtype} is no table of numbers",
-            shape=matrix.shape,
-            dtype=matrix.dtype,
-        )
+        kind = f"shape {matrix.shape} and type {literal(matrix.dtype)}"
+        raise layout.error(f"an array of {kind} is no table of numbers")
     names = [f"x{j}" for j in range(matrix.shape[1])] if names is None else names
     lengths = {len(side) for side in (sides or {}).values()}
     if len(names) != matrix.shape[1] or lengths - {matrix.shape[0]}:
-        raise layout.error("the names do not fit the table's shape {shape}", shape=matrix.shape)
+        raise layout.error(f"the names do not fit the table's shape {matrix.shape}")
     columns = [pl.Series([_side(cell) for cell in side]) for side in (sides or {}).values()]
     single = matrix.dtype in (np.float16, np.float32)
     if issparse(matrix):
@@ -277,17 +267,9 @@ def damage_named(layout: Layout) -> Iterator[None]:
         # A panic of Rust is no Exception.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        raise damaged(layout, error) from error
-
-
-def damaged(layout: Layout, error: BaseException) -> Exception:
-    """Make the error that a file cannot be read, with the beginning of the reader's own words."""
-    words = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")
-    return layout.error(
-        "the file cannot be read as {kind}, it may be damaged ({words})",
-        kind=layout.path.suffix,
-        words=words,
-    )
+        words = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")
+        what = literal(f"{layout.path.suffix}, it may be damaged ({words})")
+        raise layout.error(f"the file cannot be read as {what}") from error
 
 
 READERS = {

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.files._source import Source, TableError, polars, shown
+from rskc.files._source import TOO_LARGE, Source, TableError, pl, shown, shown_names
 from rskc.files._text import numbers
 from rskc.files._written import HowWritten, strays_among_written, written_numbers
 from rskc.inputs.columns import are_classes, are_names
-from rskc.utils.wording import count, quoted
+from rskc.utils.wording import count
 
 MOST_STRAYS = 12  # words in a message
+WITH_LABELS = "compare the clusters with it by {label_column}"
 # Dates as text, day, month and year in any order, and a time. Digits of other scripts are \d too,
 # and no date to polars.
 TIME = (
@@ -53,12 +54,12 @@ class Cells(NamedTuple):
 
 
 def _parsed(source: Source, series: Any) -> Cells:
-    pl, layout = polars(), source.layout
+    layout = source.layout
     cells = pl.col("cells")
     missing = cells.is_null() | cells.is_in(list(layout.missing_numbers))
     frame = series.to_frame("cells").select(cells.str.strip_chars())
     frame = frame.select(cells=pl.when(~missing).then(cells))
-    values = frame.select(numbers(pl, cells, layout.decimal)).to_series()
+    values = frame.select(numbers(cells, layout.decimal)).to_series()
     bad = frame["cells"].is_not_null() & values.is_null()
     if bad.any():
         written = written_numbers(frame["cells"], layout.decimal, source.separator)
@@ -69,7 +70,6 @@ def _parsed(source: Source, series: Any) -> Cells:
 
 def observed(series: Any, missing_values: tuple[str, ...]) -> Any:
     """Return cells of any type as text, null where missing."""
-    pl = polars()
     cells = as_text(series).str.strip_chars()
     missing = cells.is_in(list(missing_values)).fill_null(True)
     return pl.select(pl.when(~missing).then(cells)).to_series()
@@ -77,7 +77,6 @@ def observed(series: Any, missing_values: tuple[str, ...]) -> Any:
 
 def as_text(series: Any) -> Any:
     """Return cells as text, whole numbers without a point."""
-    pl = polars()
     texts = series.cast(pl.String)
     if not series.dtype.is_float():
         return texts
@@ -183,22 +182,20 @@ def _refusal(source: Source, kinds: dict[int, str]) -> TableError:
     if len(cells):
         where = source.where(int(source.frame[str(j)].is_not_null().arg_max() or 0))
         kind += f", such as {shown(example)} in {where}"
-    names = quoted(source.names[j] for j in kinds)
+    names = shown_names(source.names[j] for j in kinds)
     if _is_comma(source, example):
         remedy = 'if these are decimal commas, use {decimal=","} to read them'
     elif source.names[j] == source.layout.weight_column:
         remedy = "{weight_column} must name a column of numbers, what each case counts"
     elif len(kinds) == 1:
-        remedy = "leave it out by {drop}{=}{names}, or compare the clusters with it by "
-        remedy += "{label_column}{=}{names}"
-        if cells.n_unique() == len(cells):
-            remedy = "leave it out by {drop}{=}{names}, or name the cases by {id_column}{=}{names}"
+        remedy = f"leave it out by {{drop}}{{=}}{names}, or "
+        is_unique = cells.n_unique() == len(cells)
+        other = "name the cases by {id_column}" if is_unique else WITH_LABELS
+        remedy += f"{other}{{=}}{names}"
     else:
         remedy = 'leave them out by {text_columns="drop"}; for known classes use {label_column}'
     there = "this column holds" if len(kinds) == 1 else "these columns hold"
-    return source.layout.error(
-        f"{there} no numbers: {{names}} ({{kind}}); {remedy}", names=names, kind=kind
-    )
+    return source.layout.error(f"{there} no numbers: {names} ({kind}); {remedy}")
 
 
 def _first_cell(source: Source, j: int) -> str:
@@ -215,7 +212,7 @@ def _column(source: Source, j: int) -> Cells:
     """Return a column of text, or of nothing, as numbers."""
     series = source.frame[str(j)]
     if str(series.dtype) != "String":
-        return Cells(series.cast(polars().Float64), None)
+        return Cells(series.cast(pl.Float64), None)
     cells = _parsed(source, series)
     if cells.bad.any():
         raise _not_numbers(source, j, cells.bad)
@@ -226,7 +223,7 @@ def _not_numbers(source: Source, j: int, bad: Any) -> TableError:
     """Return the error on the cells of a column of numbers that are none."""
     series, row = source.frame[str(j)], int(bad.arg_max())
     cell, strays = series[row], list(dict.fromkeys(series.filter(bad).to_list()))
-    n, words = int(bad.sum()), quoted(strays, MOST_STRAYS, 40)
+    n, shown_cell = int(bad.sum()), shown(cell)
     remedy = "correct it, or name it in {missing_values} if it stands for a missing cell"
     if len(strays) > 1:
         remedy = (
@@ -234,15 +231,15 @@ def _not_numbers(source: Source, j: int, bad: Any) -> TableError:
         )
     if _is_comma(source, cell):
         remedy = 'if it is a decimal comma, use {decimal=","} to read them'
-    what = "{n} cells are not numbers, the first is {cell}: {words}"
+    words = shown_names(strays, MOST_STRAYS, 40)
+    what = f"{n} cells are not numbers, the first is {shown_cell}: {words}"
     if len(strays) == 1:
-        what = "{cell} is not a number" if n == 1 else "{cell}, in {n} cells, is not a number"
-    return source.error(row, j, f"{what}; {remedy}", n=n, cell=shown(cell), words=words)
+        what = f"{shown_cell}{f', in {n} cells,' * (n > 1)} is not a number"
+    return source.error(row, j, f"{what}; {remedy}")
 
 
 def _matrix(source: Source, frame: Any, features: list[int]) -> np.ndarray:
     """Return the cells as float32 if all are, else as float64; none is infinite."""
-    pl = polars()
     single = all(str(dtype) == "Float32" for dtype in frame.dtypes)
     frame = frame.cast(pl.Float32 if single else pl.Float64)
     matrix = frame.to_numpy(order="c", writable=True)
@@ -250,8 +247,7 @@ def _matrix(source: Source, frame: Any, features: list[int]) -> np.ndarray:
     if np.isinf(largest).any():
         column = int(np.argmax(np.isinf(largest)))
         row = int(np.argmax(np.isinf(matrix[:, column])))
-        words = "the cell is infinite, or too large for a number; correct it, or leave it empty"
-        raise source.error(row, features[column], words)
+        raise source.error(row, features[column], f"the cell {TOO_LARGE}")
     return matrix
 
 
@@ -260,7 +256,7 @@ def _pattern_of_dates(cells: Any) -> str | None:
     few = cells.head(MOST_STRAYS)
     for pattern in DATES.values():
         if few.str.contains(pattern).all() and cells.str.contains(pattern).all():
-            words = polars().Series(list(MONTHS))
+            words = pl.Series(list(MONTHS))
             named = cells.str.extract_groups(pattern).struct.unnest()
             if "word" not in named or named["word"].str.to_lowercase().is_in(words.implode()).all():
                 return pattern
@@ -273,7 +269,7 @@ def _days_of_text(source: Source, j: int, cells: Any) -> Any:
     Of dates such as 31.12.2024 and 12/31/2024, the day is first if points separate them; else a
     number above 12 says which is the day.
     """
-    pl, name = polars(), shown(source.names[j])
+    name = shown(source.names[j])
     parts = cells.str.extract_groups(_pattern_of_dates(cells.drop_nulls())).struct.unnest()
     if "word" in parts.columns:
         words = parts["word"].str.to_lowercase()
@@ -284,11 +280,10 @@ def _days_of_text(source: Source, j: int, cells: Any) -> Any:
         first, second = (parts[each].max() or 0 for each in ("a", "b"))
         dotted = cells.str.contains(r"^[^:]*\.").any()
         if not dotted and first <= 12 and second <= 12:
+            cell = shown(cells.drop_nulls()[0])
             raise source.layout.error(
-                "it is not clear whether day or month comes first in {name}, such as {cell}; write "
-                "dates as 2024-12-31",
-                name=name,
-                cell=repr(cells.drop_nulls()[0]),
+                f"it is not clear whether day or month comes first in {name}, such as {cell}; "
+                "write dates as 2024-12-31"
             )
         order = {"a": "d", "b": "m"} if dotted or first > 12 else {"a": "m", "b": "d"}
         parts = parts.rename(order)
@@ -305,12 +300,11 @@ def _days_of_text(source: Source, j: int, cells: Any) -> Any:
             days + (hour + noon) / 24 + pl.col("min").fill_null(0) / 1440
         ).to_series()
     except pl.exceptions.PolarsError as error:
-        raise source.layout.error("{name} has dates that there are not", name=name) from error
+        raise source.layout.error(f"{name} has dates that there are not") from error
 
 
 def _days(source: Source, j: int) -> Any:
     """Return dates as days since 1970, and times as parts of a day."""
-    pl = polars()
     series = source.frame[str(j)]
     if str(series.dtype) == "String":
         return _days_of_text(source, j, observed(series, source.layout.missing_numbers))

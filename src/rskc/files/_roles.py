@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.files._numbers import find_numbers, kind_of
-from rskc.files._source import Layout, Source, near, shown
+from rskc.files._source import Layout, Source, near, shown, shown_names
 from rskc.files._written import HowWritten
 from rskc.inputs.columns import (
     Recognized,
@@ -26,7 +26,6 @@ from rskc.inputs.columns import (
     is_id_name,
     recognize,
 )
-from rskc.utils.wording import quoted
 
 # Arguments of ``read_table`` that name columns.
 NAMING = ("id_column", "label_column", "weight_column", "drop", "use_columns", "categorical")
@@ -135,22 +134,17 @@ def _roles_by_name(source: Source) -> Roles:
             continue
         for name in [asked] if isinstance(asked, str) else asked:
             if name not in source.names:
-                raise layout.error(
-                    f"there is no column {{name}}, given as {{{parameter}}}; {{others}}",
-                    parameter=parameter,
-                    name=shown(name),
-                    others=near(name, source.names),
-                )
+                words = f"there is no column {shown(name)}, given as {{{parameter}}}"
+                words += f"; {near(name, source.names)}"
+                raise layout.error(words, parameter, name)
     dropped = dict(source.left_out) | dict.fromkeys(layout.drop, "asked for")
     kept = [j for j, name in enumerate(source.names) if name not in layout.drop]
     counts = Counter(source.names[j] for j in kept)
     twice = [name for name, count in counts.items() if count > 1 and name]
     if twice and not in_rows:
         raise layout.error(
-            "several columns have the same name: {names}; rename them in line 1 of the file, or "
-            "leave all of a name out by {drop}{=}{name}",
-            names=quoted(twice),
-            name=shown(twice[0]),
+            f"several columns have the same name: {shown_names(twice)}; rename them in line 1 of "
+            f"the file, or leave all of a name out by {{drop}}{{=}}{shown(twice[0])}"
         )
     label, weight = (
         None if name is None else source.names.index(name)
@@ -162,8 +156,9 @@ def _roles_by_name(source: Source) -> Roles:
     if not features:
         words = "there is no column left that could be a feature"
         if len(source.names) == 1 and source.separator is not None:
-            words += "; it has one, {name}: if another mark separates cells, name it by {separator}"
-        raise layout.error(words, name=shown(source.names[0]))
+            words += f"; it has one, {shown(source.names[0])}: if another mark separates cells, "
+            words += "name it by {separator}"
+        raise layout.error(words)
     return Roles(ids, label, features, dropped)
 
 
@@ -198,4 +193,4 @@ def _is_nothing(source: Source, j: int, in_rows: bool) -> bool:
         return True
     if in_rows and source.cells is None:  # a case
         return False
-    raise source.layout.error("column {number} has no name", number=j + 1)
+    raise source.layout.error(f"column {j + 1} has no name")

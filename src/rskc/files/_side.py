@@ -125,9 +125,9 @@ def _sign(source: Source) -> str | None:
         return None
     if repeated:
         first_two = list(dict.fromkeys(others))[:2]
-        return f"a header with classes ({', '.join(map(shown, first_two))}, ...)"
+        return f"a header with classes ({quoted(first_two)}, ...)"
     if is_named:
-        return f"a first column {shown(first)}"
+        return f"a first column {quoted([first])}"
     if place is not None:
         few = quoted(below.frame[str(place)].drop_nulls().head(2).to_list())
         return f"a column of names of features ({few}, ...)"
@@ -240,10 +240,9 @@ def _place_of(source: Source, label_row: str) -> int | None:
         return names.index(label_row)
     if label_row in (source.names[0], "1"):
         return None
+    others = near(label_row, [source.names[0], *names[:1000]])
     raise source.layout.error(
-        "there is no row {name}, given as {label_row}; {others}",
-        name=shown(label_row),
-        others=near(label_row, [source.names[0], *names[:1000]]),
+        f"there is no row {shown(label_row)}, given as {{label_row}}; {others}"
     )
 
 

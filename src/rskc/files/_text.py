@@ -28,7 +28,8 @@ from rskc.files._source import (
     TableError,
     for_polars,
     line_of_names,
-    polars,
+    literal,
+    pl,
     shown,
     titles_note,
 )
@@ -103,9 +104,8 @@ class Text:
         # A table without header would lose its first case.
         if all(map(_is_number, names)) and not all(name.isdigit() for name in names):
             raise self.layout.error(
-                "line {line} holds numbers where the names of the columns are expected; if the "
-                "table has no names, use {header=False}",
-                line=line,
+                f"line {line} holds numbers where the names of the columns are expected; if the "
+                "table has no names, use {header=False}"
             )
         # A separator at the end of the line is no sign of it, and would shift all cells by one.
         is_short = len(second) == len(names) + 1 and second[-1].strip() != ""
@@ -142,9 +142,8 @@ class Text:
                         yield line, cells
                     line = rows.line_num + 1
             except csv.Error as error:
-                raise self.layout.error(
-                    "line {line} cannot be understood ({error})", line=line, error=error
-                ) from error
+                words = f"line {line} cannot be understood ({literal(error)})"
+                raise self.layout.error(words) from error
             except UnicodeDecodeError as error:
                 raise self._encoding_error() from error
 
@@ -159,10 +158,8 @@ class Text:
                     line.decode("utf-8")
                 except UnicodeDecodeError as error:
                     return self.layout.error(
-                        "line {line} is not UTF-8 (byte 0x{byte:02x}); save the file as UTF-8 or "
-                        f"say what it is, such as {self._likely_encoding()}",
-                        line=number,
-                        byte=line[error.start],
+                        f"line {number} is not UTF-8 (byte 0x{line[error.start]:02x}); save the "
+                        f"file as UTF-8 or say what it is, such as {self._likely_encoding()}"
                     )
         return self.layout.error("the file is not UTF-8")
 
@@ -188,7 +185,6 @@ class Text:
 
     def read(self, kinds: list[bool] | None = None, **options: Any) -> Any:
         """Read the cells into columns of text, or of numbers where ``kinds`` says so."""
-        pl = polars()
         known = [False] * len(self.names) if kinds is None else kinds
         schema = {str(j): pl.Float64 if number else pl.String for j, number in enumerate(known)}
         return pl.read_csv(
@@ -216,13 +212,13 @@ class Text:
 
 def read_text(layout: Layout, suffix: str, packed: bool) -> Source:
     """Read a table of separated text."""
-    pl, text = polars(), Text(layout, suffix, _unpacked(layout, packed))
+    text = Text(layout, suffix, _unpacked(layout, packed))
     names = text.names
     try:
-        frame = _without_blank_lines(pl, text, _with_words_as_they_are(text, _frame(pl, text)))
+        frame = _without_blank_lines(text, _with_words_as_they_are(text, _frame(text)))
     except pl.exceptions.PolarsError as error:
-        words = str(error).splitlines()[0].rstrip(".")
-        raise layout.error("the file cannot be read ({words})", words=words) from error
+        words = literal(str(error).splitlines()[0].rstrip("."))
+        raise layout.error(f"the file cannot be read ({words})") from error
     if frame.height == 0:
         raise layout.error(NO_DATA)
     notes = (titles_note(text.top),) if text.top else ()
@@ -238,18 +234,16 @@ def _unpacked(layout: Layout, packed: bool) -> bytes | None:
         try:
             data = gzip.decompress(layout.path.read_bytes())
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise layout.error(
-                "the compressed file is damaged or cut short ({error})", error=error
-            ) from error
+            words = f"the compressed file is damaged or cut short ({literal(error)})"
+            raise layout.error(words) from error
     if layout.encoding.lower().replace("_", "-") not in ("utf-8", "utf8", "utf-8-sig"):
         raw, name = layout.path.read_bytes() if data is None else data, layout.encoding
         try:
             return raw.decode(name).encode()
         except LookupError as error:
-            raise layout.error("there is no {encoding}={name!r}", name=name) from error
+            raise layout.error(f"there is no {{encoding}}={literal(repr(name))}") from error
         except UnicodeError as error:
-            words = "the file is not {name} ({error})"
-            raise layout.error(words, name=name, error=error) from error
+            raise layout.error(literal(f"the file is not {name} ({error})")) from error
     with io.BytesIO(data) if data is not None else open(layout.path, "rb") as file:
         head = file.read(4096)
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
@@ -261,7 +255,7 @@ def _unpacked(layout: Layout, packed: bool) -> bytes | None:
     return data
 
 
-def _frame(pl: Any, text: Text) -> Any:
+def _frame(text: Text) -> Any:
     """Read the cells, into columns of numbers where all are."""
     n_columns = len(text.names)
     # polars takes 1.234 for a number also where commas are decimal and it may be a thousand.
@@ -297,7 +291,7 @@ def _with_words_as_they_are(text: Text, frame: Any) -> Any:
     return frame
 
 
-def numbers(pl: Any, cells: Any, decimal: str) -> Any:
+def numbers(cells: Any, decimal: str) -> Any:
     """Turn cells of text into numbers, null where they are none."""
     if decimal == ",":
         cells = pl.when(~cells.str.contains(".", literal=True)).then(
@@ -308,24 +302,19 @@ def numbers(pl: Any, cells: Any, decimal: str) -> Any:
 
 def check_widths(text: Text) -> None:
     """Refuse lines with more or fewer cells than the header, slowly."""
-    names, taken = len(text.names), MARKS.get(text.separator, repr(text.separator))
+    names, taken = len(text.names), MARKS.get(text.separator, shown(text.separator))
     for line, cells in text.rows():
         width = len(cells)
         if width == names:
             continue
         missing = f" and none for column {shown(text.names[width])}" if width < names else ""
         raise text.layout.error(
-            "line {line} has {width} cells where the header has {names}{missing}; "
-            "the separator was taken to be {mark}",
-            line=line,
-            width=width,
-            names=names,
-            missing=missing,
-            mark=taken,
+            f"line {line} has {width} cells where the header has {names}{missing}; the separator "
+            f"was taken to be {taken}"
         )
 
 
-def _without_blank_lines(pl: Any, text: Text, frame: Any) -> Any:
+def _without_blank_lines(text: Text, frame: Any) -> Any:
     """Leave out blank lines, and refuse short ones: polars fills both with nulls."""
     if frame.height == 0 or frame[:, -1].null_count() == 0:
         return frame

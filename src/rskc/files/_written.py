@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rskc.files._source import polars
+from rskc.files._source import pl
 from rskc.utils.wording import count
 
 CURRENCY = r"(?:US\$|[$€£¥₹]|(?:USD|EUR|GBP|CHF|JPY|INR)\b)"
@@ -49,7 +49,6 @@ def written_numbers(
     parts = _parts(seen, decimal) if len(seen) > FIRST else first
     if parts["body"].null_count() or not _are_thousands(parts["body"], decimal, separator):
         return None
-    pl = polars()
     signs = (pl.col("sign") + pl.col("inner")).str.contains("[-−]")
     body = pl.col("body").str.replace_all(f"[^0-9\\{decimal}]", "").str.replace(",", ".")
     size = body.cast(pl.Float64)
@@ -89,7 +88,6 @@ def same_unit(unit: str) -> str:
 
 def _parts(cells: Any, decimal: str) -> Any:
     """Return the parts of cells, in columns that are null where a cell is no number."""
-    pl = polars()
     thousands = r"[.'’ \x{a0}\x{202f}]" if decimal == "," else r"[,'’ \x{a0}\x{202f}]"
     mark = f"\\{decimal}"
     # Digits of other scripts are \d too, and no number to polars.

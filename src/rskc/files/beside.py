@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.files._numbers import as_text
-from rskc.files._source import Layout, shown
+from rskc.files._source import Layout, literal, shown, shown_names
 from rskc.files.tables import read_source
 from rskc.inputs.columns import are_classes, is_class_name
 from rskc.utils.wording import count, quoted
@@ -58,21 +58,19 @@ def read_classes(path: str | os.PathLike, ids: Sequence[str]) -> Classes:
     j = _column_of_classes(layout, texts, names, place)
     found = texts[j]
     if place is None and len(found) != len(ids):
-        raise layout.error(
-            "it has {rows} where the table has {cases}, and no column holds their names",
-            rows=count(len(found), "row"),
-            cases=count(len(ids), "case"),
-        )
+        rows, cases = count(len(found), "row"), count(len(ids), "case")
+        words = f"it has {rows} where the table has {cases}, and no column holds their names"
+        raise layout.error(words)
     if place is not None:
         known = dict(zip(texts[place], found, strict=True))
         lost = [name for name in ids if name not in known]
         if lost:
-            words = "{n} of the cases are not among its ids: {names}"
-            raise layout.error(words, n=len(lost), names=quoted(lost))
+            words = f"{len(lost)} of the cases are not among its ids: {shown_names(lost)}"
+            raise layout.error(words)
         found = [known[name] for name in ids]
     empty = [ids[i] for i, label in enumerate(found) if label is None]
     if empty:
-        raise layout.error("the class is missing of {names}", names=quoted(empty))
+        raise layout.error(f"the class is missing of {shown_names(empty)}")
     return Classes(np.array(found), names[j], place is not None)
 
 
@@ -99,10 +97,9 @@ def _column_of_classes(
     for found in (others, named, few):
         if len(found) == 1:
             return found[0]
-    raise layout.error(
-        "it is not clear which column holds the classes; leave one of these, and the ids: {names}",
-        names=", ".join(shown(names[j]) for j in others) or "there is none",
-    )
+    columns = ", ".join(shown(names[j]) for j in others) or "there is none"
+    words = "it is not clear which column holds the classes; leave one of these, and the ids"
+    raise layout.error(f"{words}: {columns}")
 
 
 # ---- Groups
@@ -171,7 +168,7 @@ def read_gmt(path: str | os.PathLike, features: Iterable[str]) -> MatchedGroups:
     several: set[str] = set()
     for name, members in _groups(layout):
         if name in groups or name in not_found:
-            raise layout.error("the group {name} occurs twice", name=name)
+            raise layout.error(f"the group {literal(name)} occurs twice")
         found = {each: None for each in members if each in known}
         several |= found.keys() & taken
         groups[name] = [each for each in found if each not in taken]
@@ -193,15 +190,14 @@ def _groups(layout: Layout) -> Iterator[tuple[str, list[str]]]:
         raise layout.error("there is no such file") from error
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         words = getattr(error, "strerror", None) or "it is no text in UTF-8, or damaged"
-        raise layout.error("the file cannot be read ({words})", words=words) from error
+        raise layout.error(f"the file cannot be read ({literal(words)})") from error
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         name, *rest = (cell.strip() for cell in line.split("\t"))
         if not name or len(rest) < 2:
             raise layout.error(
-                "line {line}: a line of a GMT file has a name, a description and features, "
-                "separated by tabs",
-                line=number,
+                f"line {number}: a line of a GMT file has a name, a description and features, "
+                "separated by tabs"
             )
         yield name, [each for each in rest[1:] if each]

@@ -22,7 +22,7 @@ from rskc.files._formats import damage_named, of_frame, of_matrix
 from rskc.files._numbers import observed
 from rskc.files._parquet import ROWS_AT_A_TIME, STREAMED, parquet, reader, release_memory
 from rskc.files._roles import Roles, SetAside, find_roles
-from rskc.files._source import Layout, Source, TableError, polars, shown
+from rskc.files._source import TOO_LARGE, Layout, Source, pl, shown
 from rskc.files.tables import PARQUET, as_number, is_pattern, similar
 from rskc.inputs.categories import MOST_IN_BLOCKS
 from rskc.inputs.columns import MOST_CLASSES, are_classes
@@ -156,12 +156,8 @@ class BlockTable:
             cells[cells == value] = np.nan
         # A sum shows that all are finite, mostly, without an array as large as the block.
         if not np.isfinite(np.sum(cells)) and (outlying := np.isinf(cells).any(axis=0)).any():
-            raise TableError(
-                "{file}: column {name}: a cell is infinite, or too large for a number; correct it, "
-                "or leave it empty.",
-                file=shown(piece.path, 200),
-                name=shown(names[int(outlying.argmax())]),
-            )
+            column = shown(names[int(outlying.argmax())])
+            raise Layout(Path(piece.path)).error(f"column {column}: a cell {TOO_LARGE}")
         frame = pd.DataFrame(cells, columns=names, copy=False)
         for name in words:
             column = pd.Categorical.from_codes(codes[name], categories=list(self.categories[name]))
@@ -257,11 +253,8 @@ def _categories_of(
     for name in names:
         n, n_distinct, is_forced = counts[name], len(texts[name]), name in layout.categorical
         if n_distinct > most[name] and is_forced:
-            raise layout.error(
-                "column {name} has more than {most:,} categories; leave it out by {drop}",
-                name=shown(name),
-                most=MOST_IN_BLOCKS,
-            )
+            words = f"column {shown(name)} has more than {MOST_IN_BLOCKS:,} categories"
+            raise layout.error(f"{words}; leave it out by {{drop}}")
         if n_distinct > most[name]:
             left_out[name] = f"text with more than {MOST_CLASSES} values"
         elif is_forced or n_distinct == 1 or are_classes(n, n_distinct):
@@ -274,7 +267,7 @@ def _categories_of(
 def _coded(column: Any, missing_values: tuple[str, ...]) -> tuple[np.ndarray, list[str]]:
     """Return a column of Arrow as numbers of texts, -1 where missing, and these texts."""
     column = column if hasattr(column, "dictionary") else column.dictionary_encode()
-    texts = observed(polars().Series(column.dictionary), missing_values).to_list()
+    texts = observed(pl.Series(column.dictionary), missing_values).to_list()
     places = {text: i for i, text in enumerate(dict.fromkeys(t for t in texts if t is not None))}
     numbers = np.array([*(places.get(text, -1) for text in texts), -1])
     return numbers[column.indices.fill_null(len(texts)).to_numpy()], list(places)
@@ -296,7 +289,7 @@ def _files(layout: Layout) -> list[str]:
     elif path.exists():
         found = [str(path)]
     elif not is_pattern(path):
-        raise layout.error("there is no such file or folder{similar}", similar=similar(path))
+        raise layout.error(f"there is no such file or folder{similar(path)}")
     else:
         found = [file for file in glob.glob(str(path)) if file.endswith(PARQUET)]
     if not found:
@@ -326,10 +319,8 @@ def _open_parquet(layout: Layout) -> tuple[list[Piece], Source]:
             lost = sorted(set(names) ^ set(columns))[0]
             has, lacks = (files[0], file) if lost in names else (file, files[0])
             raise layout.error(
-                "the files have different columns: {name} is in {has} and not in {lacks}",
-                name=shown(lost),
-                has=shown(Path(has).name),
-                lacks=shown(Path(lacks).name),
+                f"the files have different columns: {shown(lost)} is in {shown(Path(has).name)} "
+                f"and not in {shown(Path(lacks).name)}"
             )
         sizes = [found.row_group(i).num_rows for i in range(found.num_row_groups)]
         first = pieces[-1].first + pieces[-1].n_cases if pieces else 0
@@ -342,7 +333,7 @@ def _open_parquet(layout: Layout) -> tuple[list[Piece], Source]:
         parquet().ParquetFile(pieces[0].path, **STREAMED) as opened,
     ):
         batch = next(opened.iter_batches(HEAD, use_threads=False))
-        head = of_frame(layout, polars().from_arrow([batch]))
+        head = of_frame(layout, pl.from_arrow([batch]))
     release_memory()
     return pieces, head
 
@@ -370,7 +361,7 @@ def _pieces_of(file: str, sizes: list[int], n_columns: int, first: int) -> list[
 
 def _open_npy(layout: Layout) -> tuple[list[Piece], Source]:
     if not layout.path.exists():
-        raise layout.error("there is no such file{similar}", similar=similar(layout.path))
+        raise layout.error(f"there is no such file{similar(layout.path)}")
     with damage_named(layout):
         matrix = np.load(layout.path, mmap_mode="r", allow_pickle=False)
     head = of_matrix(layout, np.atleast_1d(matrix)[:HEAD])
@@ -386,10 +377,7 @@ def _numbers(piece: Piece, name: str, column: Any) -> np.ndarray:
     try:
         return column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
     except (ValueError, NotImplementedError, TypeError) as error:
-        raise TableError(
-            "{file}: column {name} holds {kind} here and numbers in the first file; leave it out "
-            "by {drop}, or write the files alike.",
-            file=shown(piece.path, 200),
-            name=shown(name),
-            kind=kind,
+        raise Layout(Path(piece.path)).error(
+            f"column {shown(name)} holds {kind} here and numbers in the first file; leave it out "
+            "by {drop}, or write the files alike"
         ) from error

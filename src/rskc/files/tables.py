@@ -29,8 +29,9 @@ from rskc.files._source import (
     Layout,
     Source,
     TableError,
+    literal,
     near,
-    polars,
+    pl,
     row_number,
     shown,
 )
@@ -217,10 +218,8 @@ def read_table(
     if separator is not None and (
         len(separator) != 1 or not separator.isascii() or separator in '"\r\n\0'
     ):
-        raise layout.error(
-            "{separator}{=}{mark} does not separate cells; give one character, such as , or ;",
-            mark=shown(separator),
-        )
+        mark = f"{{separator}}{{=}}{shown(separator)}"
+        raise layout.error(f"{mark} does not separate cells; give one character, such as , or ;")
     for name in ("label_column", "weight_column"):
         if features_in_rows is True and getattr(layout, name) is not None:
             raise layout.error(f"{{{name}}} cannot be used when features are in rows")
@@ -248,7 +247,6 @@ def without_markers(source: Source) -> Source:
     markers = [mark for mark in source.layout.missing_values if mark not in MISSING_VALUES]
     if source.cells is not None or not markers:
         return source
-    pl = polars()
     numbers = [value for value in map(as_number, markers) if value is not None]
     made = []
     for series in source.frame.iter_columns():
@@ -285,10 +283,10 @@ def _digest(layout: Layout) -> str:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError as error:
-        raise layout.error("there is no such file{similar}", similar=similar(path)) from error
+        raise layout.error(f"there is no such file{similar(path)}") from error
     except (OSError, ValueError) as error:
         words = getattr(error, "strerror", None) or str(error)
-        raise layout.error("the file cannot be opened ({words})", words=words) from error
+        raise layout.error(f"the file cannot be opened ({literal(words)})") from error
 
 
 def similar(path: Path) -> str:
@@ -312,9 +310,8 @@ def read_source(layout: Layout) -> Source:
     if suffix in READERS and (suffix == ".mtx" or not packed):
         return READERS[suffix](layout)
     known = ", ".join([*SEPARATORS, *READERS])
-    raise layout.error(
-        "tables are read from {known} (text and .mtx also with .gz), and this is none", known=known
-    )
+    words = f"tables are read from {known} (text and .mtx also with .gz), and this is none"
+    raise layout.error(words)
 
 
 def _by_commas(source: Source) -> Source:
@@ -437,5 +434,5 @@ def _labels(source: Source, j: int | None) -> tuple[np.ndarray | None, str | Non
     if text.null_count():
         words = "the label is missing; fill it in, or leave the column out by {drop}"
         raise source.error(int(text.is_null().arg_max()), j, words)
-    whole = text.cast(polars().Int64, strict=False)
+    whole = text.cast(pl.Int64, strict=False)
     return np.array((text if whole.null_count() else whole).to_list()), source.names[j]
