@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.files._source import TOO_LARGE, Source, TableError, pl, shown, shown_names
+from rskc.files._source import TOO_LARGE, Roles, Source, TableError, pl, shown, shown_names
 from rskc.files._text import numbers
 from rskc.files._written import HowWritten, strays_among_written, written_numbers
 from rskc.inputs.columns import are_classes, are_names
@@ -109,71 +109,59 @@ def all_are_numbers(source: Source, columns: list[int]) -> bool:
     return not any(_parsed(source, series).bad.any() for series in texts)
 
 
-class Numbers(NamedTuple):
-    """The columns that hold numbers, their cells, the categories, and what the others hold."""
-
-    features: list[int]
-    matrix: np.ndarray
-    categories: dict[int, Any]  # series of text, null where missing
-    left_out: dict[str, str]  # names of the other columns, and what they hold
-    written: dict[str, HowWritten]  # what stood beside numbers, by the name of the column
-
-
-def find_numbers(source: Source, columns: list[int]) -> Numbers:
-    """Make numbers of columns, or categories, without those that hold other things."""
+def find_numbers(source: Source, roles: Roles) -> None:
+    """Make numbers of the features, or categories, and leave out those that hold other things."""
     layout, names = source.layout, source.names
-    categories: dict[int, Any] = {}
-    left_out: dict[int, str] = {}
-    parsed: dict[str, Any] = {}
-    written: dict[str, HowWritten] = {}
-    texts: list[int] = []  # columns whose cells are to be read as numbers
-    kinds: dict[int, str] = {}
-    for j in columns:
-        series, is_forced = source.frame[str(j)], names[j] in layout.categorical
-        kinds[j] = kind = "numbers" if series.dtype.is_numeric() else kind_of(source, j)
+    kinds = {j: kind_of(source, j) for j in roles.features}
+    others: dict[int, str] = {}  # columns that hold neither, and what they hold
+    days: dict[str, Any] = {}
+    for j, kind in kinds.items():
+        is_forced = names[j] in layout.categorical
         is_word = kind in ("text", "true and false") and layout.text_columns == "categories"
         if is_forced or is_word:
             missing = layout.missing_numbers if kind == "numbers" else layout.missing_values
-            cells = observed(series, missing)
+            cells = observed(source.frame[str(j)], missing)
             n, n_distinct = cells.count(), cells.drop_nulls().n_unique()
             if is_forced or n_distinct == 1 or are_classes(n, n_distinct):
-                categories[j] = cells
+                roles.categories[j] = cells
             else:
                 what = f"{kind} that names cases:" if are_names(n, n_distinct) else f"{kind} with"
-                left_out[j] = f"{what} {count(n_distinct, 'value')} in {count(n, 'case')}"
+                others[j] = f"{what} {count(n_distinct, 'value')} in {count(n, 'case')}"
         elif kind == "dates" and layout.date_columns == "numbers":
-            parsed[str(j)] = _days(source, j)
+            days[str(j)] = _days(source, j)
         elif kind != "numbers":
-            left_out[j] = kind
-        elif not series.dtype.is_numeric():
-            texts.append(j)
-    if layout.text_columns != "drop":
-        for j in (j for j in left_out if kinds[j] == "text"):
+            others[j] = kind
+    _check_text(source, kinds, others)
+    roles.features = [j for j in kinds if j not in roles.categories and j not in others]
+    if not (roles.features or roles.categories):
+        raise layout.error("no column holds numbers")
+    roles.dropped |= {names[j]: kind for j, kind in others.items()}
+    parsed = {}
+    for j in roles.features:
+        if str(j) not in days and not source.frame[str(j)].dtype.is_numeric():
+            parsed[str(j)], how = _column(source, j)
+            if how is not None:
+                roles.written[names[j]] = how
+    frame = source.frame.select(map(str, roles.features)).with_columns(**days, **parsed)
+    roles.matrix = _matrix(source, frame, roles.features)
+
+
+def _check_text(source: Source, kinds: dict[int, str], others: dict[int, str]) -> None:
+    """Refuse columns of text that may be meant as numbers, or all if that is asked for."""
+    layout = source.layout
+    for j in others if layout.text_columns != "drop" else ():
+        if kinds[j] == "text":
             cells = observed(source.frame[str(j)], layout.missing_numbers)
             stray = strays_among_written(cells, layout.decimal, source.separator)
             if stray is not None:
                 raise _not_numbers(source, j, stray)
-    if left_out and layout.text_columns == "refuse":
-        raise _refusal(source, {j: kinds[j] for j in left_out})
+    refused = others if layout.text_columns == "refuse" else {}
     if layout.text_columns == "categories":
-        words = [j for j in columns if kinds[j] == "text" and names[j] not in layout.categorical]
-        commas = {j: kinds[j] for j in words if _is_comma(source, _first_cell(source, j))}
-        if commas:
-            raise _refusal(source, commas)
-    columns = [j for j in columns if j not in categories and j not in left_out]
-    if not (columns or categories):
-        raise layout.error("no column holds numbers")
-    for j in texts:
-        cells = _column(source, j)
-        parsed[str(j)] = cells.numbers
-        if cells.written is not None:
-            written[names[j]] = cells.written
-    matrix = np.empty((source.frame.height, 0))
-    if columns:
-        frame = source.frame.select(map(str, columns)).with_columns(**parsed)
-        matrix = _matrix(source, frame, columns)
-    others = {names[j]: kind for j, kind in left_out.items()}
-    return Numbers(columns, matrix, categories, others, written)
+        words = (j for j, kind in kinds.items() if kind == "text")
+        free = (j for j in words if source.names[j] not in layout.categorical)
+        refused = {j: "" for j in free if _is_comma(source, _first_cell(source, j))}
+    if refused:
+        raise _refusal(source, {j: kinds[j] for j in refused})
 
 
 def _refusal(source: Source, kinds: dict[int, str]) -> TableError:
@@ -208,15 +196,15 @@ def _is_comma(source: Source, cell: str) -> bool:
     return source.parse and source.layout.decimal == "." and bool(re.fullmatch(COMMA, cell))
 
 
-def _column(source: Source, j: int) -> Cells:
-    """Return a column of text, or of nothing, as numbers."""
+def _column(source: Source, j: int) -> tuple[Any, HowWritten | None]:
+    """Return a column of text, or of nothing, as numbers, and what stood beside them."""
     series = source.frame[str(j)]
     if str(series.dtype) != "String":
-        return Cells(series.cast(pl.Float64), None)
-    cells = _parsed(source, series)
-    if cells.bad.any():
-        raise _not_numbers(source, j, cells.bad)
-    return cells
+        return series.cast(pl.Float64), None
+    numbers, bad, written = _parsed(source, series)
+    if bad.any():
+        raise _not_numbers(source, j, bad)
+    return numbers, written
 
 
 def _not_numbers(source: Source, j: int, bad: Any) -> TableError:
@@ -240,6 +228,8 @@ def _not_numbers(source: Source, j: int, bad: Any) -> TableError:
 
 def _matrix(source: Source, frame: Any, features: list[int]) -> np.ndarray:
     """Return the cells as float32 if all are, else as float64; none is infinite."""
+    if not features:
+        return np.empty((source.frame.height, 0))
     single = all(str(dtype) == "Float32" for dtype in frame.dtypes)
     frame = frame.cast(pl.Float32 if single else pl.Float64)
     matrix = frame.to_numpy(order="c", writable=True)

@@ -8,16 +8,13 @@ used.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from rskc.files._numbers import find_numbers, kind_of
-from rskc.files._source import Layout, Source, near, shown, shown_names
-from rskc.files._written import HowWritten
+from rskc.files._source import Layout, Roles, SetAside, Source, near, shown, shown_names
 from rskc.inputs.columns import (
     Recognized,
     are_classes,
@@ -31,98 +28,69 @@ from rskc.inputs.columns import (
 NAMING = ("id_column", "label_column", "weight_column", "drop", "use_columns", "categorical")
 
 
-class SetAside(NamedTuple):
-    """A column that was recognized as no measurement."""
-
-    name: str
-    why: str  # what it does, such as "counts the cases"
-    role: str  # "names", "classes" or "left out"
-    is_text: bool
-    is_id: bool
-
-
-class Roles(NamedTuple):
-    """Columns of the file, by number, and the cells of the features."""
-
-    ids: int | None
-    labels: int | None
-    features: list[int]
-    dropped: dict[str, str]
-    set_aside: tuple[SetAside, ...] = ()
-    matrix: Any = None
-    categories: Mapping[int, Any] = MappingProxyType({})  # series of text
-    weights: np.ndarray | None = None  # (n,) case weights
-    written: Mapping[str, HowWritten] = MappingProxyType({})  # what stood beside numbers
-
-
 def find_roles(source: Source) -> Roles:
     """Say what each column is for, and make numbers of the features."""
     layout, roles = source.layout, _roles_by_name(source)
     if layout.weight_column is not None:
+        weights = Roles([source.names.index(layout.weight_column)])
         plain = replace(layout, text_columns="refuse", date_columns="drop", categorical=())
-        number = source.names.index(layout.weight_column)
-        cells = find_numbers(replace(source, layout=plain), [number]).matrix
-        roles = roles._replace(weights=cells[:, 0].astype(np.float64))
+        find_numbers(replace(source, layout=plain), weights)
+        roles.weights = weights.matrix[:, 0].astype(np.float64)
     if source.cells is not None:  # features and nothing else
         columns = np.array(roles.features) - source.frame.width
         every = len(columns) == source.cells.shape[1]
-        return roles._replace(matrix=source.cells if every else source.cells[:, columns])
+        roles.matrix = source.cells if every else source.cells[:, columns]
+        return roles
     if layout.use_columns != "all" and layout.features_in_rows is not True:
-        roles = _without_text(source, roles)
-    found = find_numbers(source, roles.features)._asdict()
-    roles = roles._replace(dropped=roles.dropped | found.pop("left_out"), **found)
-    return roles if layout.use_columns == "all" else _without_numbers(source, roles)
+        _set_text_aside(source, roles)
+    find_numbers(source, roles)
+    if layout.use_columns != "all":
+        _set_numbers_aside(source, roles)
+    return roles
 
 
-def _without_text(source: Source, roles: Roles) -> Roles:
+def _set_text_aside(source: Source, roles: Roles) -> None:
     """Set aside columns of text that are named like ids or classes."""
     used = {*source.layout.use_columns, *source.layout.categorical}
-    for j in roles.features:
+    for j in list(roles.features):
         name, series = source.names[j], source.frame[str(j)]
         is_id, is_class = is_id_name(name), is_class_name(name)
         if name in used or not (is_id or is_class) or kind_of(source, j) == "numbers":
             continue
-        n_distinct = series.drop_nulls().n_unique()
-        if is_class and are_classes(series.len(), n_distinct):
-            found = Recognized(name, "class", "is named like known classes")
+        if is_class and are_classes(series.len(), series.drop_nulls().n_unique()):
+            column = Recognized(name, "class", "is named like known classes")
+            _set_aside(source, roles, j, column, is_text=True)
         elif is_id and _name_cases(series):
-            found = Recognized(name, "id", "is named like an id")
-        else:
-            continue
-        roles = _set_aside(source, roles, j, found, is_text=True)
-    return roles
+            column = Recognized(name, "id", "is named like an id")
+            _set_aside(source, roles, j, column, is_text=True)
 
 
-def _without_numbers(source: Source, roles: Roles) -> Roles:
+def _set_numbers_aside(source: Source, roles: Roles) -> None:
     """Set aside columns of numbers that are no measurements, if any others are left."""
-    layout, names = source.layout, [source.names[j] for j in roles.features]
-    if not names:
-        return roles
-    found = {
-        j: column
-        for j, column in recognize(names, roles.matrix).items()
-        if names[j] not in layout.use_columns and (layout.features_in_rows is not True or j == 0)
+    layout, columns = source.layout, roles.features
+    if not columns:
+        return
+    recognized = {
+        i: column
+        for i, column in recognize([source.names[j] for j in columns], roles.matrix).items()
+        if column.name not in layout.use_columns and (layout.features_in_rows is not True or i == 0)
     }
-    if not found or (len(found) == len(names) and not roles.categories):
-        return roles
-    columns, matrix = roles.features, np.delete(roles.matrix, list(found), axis=1)
-    for j, column in found.items():
-        roles = _set_aside(source, roles, columns[j], column, is_text=False)
-    return roles._replace(matrix=matrix)
+    if recognized and (len(recognized) < len(columns) or roles.categories):
+        roles.matrix = np.delete(roles.matrix, list(recognized), axis=1)
+        for i, column in recognized.items():
+            _set_aside(source, roles, columns[i], column, is_text=False)
 
 
-def _set_aside(source: Source, roles: Roles, j: int, found: Recognized, is_text: bool) -> Roles:
+def _set_aside(source: Source, roles: Roles, j: int, column: Recognized, is_text: bool) -> None:
     series, role = source.frame[str(j)], "left out"
-    is_complete = series.null_count() == 0
-    changes: dict[str, Any] = {"features": [each for each in roles.features if each != j]}
-    if found.kind == "class" and roles.labels is None and is_complete:
-        role, changes["labels"] = "classes", j
-    elif found.kind == "id" and roles.ids is None and _name_cases(series):
-        role, changes["ids"] = "names", j
+    roles.features = [feature for feature in roles.features if feature != j]
+    if column.kind == "class" and roles.labels is None and series.null_count() == 0:
+        role, roles.labels = "classes", j
+    elif column.kind == "id" and roles.ids is None and _name_cases(series):
+        role, roles.ids = "names", j
     else:
-        changes["dropped"] = roles.dropped | {found.name: f"it {found.why}"}
-    column = SetAside(found.name, found.why, role, is_text, found.kind == "id")
-    return roles._replace(**changes, set_aside=(*roles.set_aside, column))
+        roles.dropped[column.name] = f"it {column.why}"
+    roles.set_aside.append(SetAside(column.name, column.why, role, is_text, column.kind == "id"))
 
 
 def _roles_by_name(source: Source) -> Roles:
@@ -159,7 +127,7 @@ def _roles_by_name(source: Source) -> Roles:
             words += f"; it has one, {shown(source.names[0])}: if another mark separates cells, "
             words += "name it by {separator}"
         raise layout.error(words)
-    return Roles(ids, label, features, dropped)
+    return Roles(features, ids, label, dropped)
 
 
 def _id_number(source: Source, layout: Layout, kept: list[int]) -> int | None:

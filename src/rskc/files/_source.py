@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rskc.exceptions import Phrased
 from rskc.inputs.columns import NONE
@@ -146,6 +146,31 @@ class Source:
         """Make an error of a cell."""
         name = shown(self.names[column])
         return self.layout.error(f"{self.where(row)}, column {name}: {template}")
+
+
+class SetAside(NamedTuple):
+    """A column that was recognized as no measurement."""
+
+    name: str
+    why: str  # what it does, such as "counts the cases"
+    role: str  # "names", "classes" or "left out"
+    is_text: bool
+    is_id: bool
+
+
+@dataclass
+class Roles:
+    """What the columns of a file are for, by number, and the cells of the features."""
+
+    features: list[int]
+    ids: int | None = None
+    labels: int | None = None
+    dropped: dict[str, str] = field(default_factory=dict)  # names, and why
+    set_aside: list[SetAside] = field(default_factory=list)
+    matrix: Any = None
+    categories: dict[int, Any] = field(default_factory=dict)  # text, null where missing
+    weights: Any = None  # (n,) case weights
+    written: dict[str, Any] = field(default_factory=dict)  # what stood beside numbers, by name
 
 
 def line_of_names(lines: Iterable[Sequence[Any]]) -> int:

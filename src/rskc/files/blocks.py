@@ -21,8 +21,8 @@ import numpy as np
 from rskc.files._formats import damage_named, of_frame, of_matrix
 from rskc.files._numbers import observed
 from rskc.files._parquet import ROWS_AT_A_TIME, STREAMED, parquet, reader, release_memory
-from rskc.files._roles import Roles, SetAside, find_roles
-from rskc.files._source import TOO_LARGE, Layout, Source, pl, shown
+from rskc.files._roles import find_roles
+from rskc.files._source import TOO_LARGE, Layout, Roles, SetAside, Source, pl, shown
 from rskc.files.tables import PARQUET, as_number, is_pattern, similar
 from rskc.inputs.categories import MOST_IN_BLOCKS
 from rskc.inputs.columns import MOST_CLASSES, are_classes
@@ -219,7 +219,7 @@ def open_blocks(path: str | os.PathLike, **how: Any) -> BlockTable:
         id_column=None if roles.ids is None else names[roles.ids],
         label_column=None if roles.labels is None else names[roles.labels],
         dropped=dropped | left_out,
-        set_aside=roles.set_aside,
+        set_aside=tuple(roles.set_aside),
         weight_column=layout.weight_column,
         categories=categories,
         missing_values=layout.missing_values,

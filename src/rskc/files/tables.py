@@ -22,11 +22,13 @@ import numpy as np
 from scipy.sparse import issparse
 
 from rskc.files._numbers import all_are_numbers, as_text, observed
-from rskc.files._roles import Roles, SetAside, find_roles
+from rskc.files._roles import find_roles
 from rskc.files._side import Side, find_side, names_of_cases, unique_names, without_extras
 from rskc.files._source import (
     MISSING_VALUES,
     Layout,
+    Roles,
+    SetAside,
     Source,
     TableError,
     literal,
@@ -405,7 +407,7 @@ def _table(source: Source, roles: Roles, side: Side | None, digest: str) -> Tabl
         id_column=None if roles.ids is None else source.names[roles.ids],
         label_column=label_column,
         dropped=roles.dropped,
-        set_aside=roles.set_aside,
+        set_aside=tuple(roles.set_aside),
         constant=same + [name for name, known in values.items() if len(known) == 1],
         empty=[names[j] for j in np.flatnonzero(np.isnan(low))],
         n_missing=n_missing + sum(each.null_count() for each in texts.values()),
