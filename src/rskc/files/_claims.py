@@ -6,8 +6,10 @@ import math
 import mmap
 import re
 import zipfile
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from struct import unpack_from
 from typing import IO, Any
 
 CHUNK = 1 << 24
@@ -33,14 +35,8 @@ def check_market(file: IO[bytes]) -> None:
     """
     banner = file.readline(CHUNK).lower().split()
     kind = banner[2] if len(banner) > 2 else b""
-    header = next(
-        (
-            line
-            for line in iter(lambda: file.readline(CHUNK), b"")
-            if line.strip() and line[:1] != b"%"
-        ),
-        b"",
-    )
+    lines = iter(partial(file.readline, CHUNK), b"")
+    header = next((line for line in lines if line.strip() and line[:1] != b"%"), b"")
     sizes = [int(each) for each in header.split() if re.fullmatch(rb"[0-9]{1,18}", each)]
     if len(sizes) != {b"coordinate": 3, b"array": 2}.get(kind) or b"\0" in header:
         raise ValueError(f"its header {header[:60].decode(errors='replace').strip()!r} is none")
@@ -67,11 +63,11 @@ def check_hdf5(path: Path) -> None:
 
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         for heap in re.finditer(rb"GCOL\x01\0\0\0", data):
-            start, end = heap.start(), heap.start() + _whole_number(data, heap.start() + 8, 8)
-            place = start + 16
+            (size,) = unpack_from("<Q", data, heap.start() + 8)
+            start, place, end = heap.start(), heap.start() + 16, heap.start() + size
             while place + 16 <= min(end, len(data)):
-                size = _whole_number(data, place + 8, 8)
-                if _whole_number(data, place, 2):  # an object; what is free has number 0
+                number, size = unpack_from("<H6xQ", data, place)
+                if number:  # an object; what is free has number 0
                     size = 16 + -(-size // 8) * 8
                 if size == 0:
                     raise ValueError(f"its heap at byte {start} is broken")
@@ -87,10 +83,6 @@ def check_hdf5(path: Path) -> None:
         contents.visititems(add)
     if sum(sizes) > MOST_BYTES + PER_PACKED_BYTE * n_bytes:
         raise ValueError(f"its arrays claim {sum(sizes)} bytes")
-
-
-def _whole_number(data: mmap.mmap, place: int, length: int) -> int:
-    return int.from_bytes(data[place : place + length], "little")
 
 
 def check_workbook(path: Path) -> None:
@@ -110,7 +102,7 @@ def check_workbook(path: Path) -> None:
 
 
 def _check_sheet(file: IO[bytes]) -> None:
-    n_cells = last_row = last_column = 0
+    n_cells = last_row = 0
     columns: set[bytes] = set()
     rest = b""
     while chunk := file.read(CHUNK):
@@ -119,14 +111,8 @@ def _check_sheet(file: IO[bytes]) -> None:
             n_cells, last_row = n_cells + bool(column), max(last_row, int(row))
             columns.add(column)
         rest = chunk[max(chunk.rfind(b"<"), len(chunk) - LONGEST_CELL) :]
-    last_column = max(map(_column_number, columns), default=0)
+    # A is 1, and AA 27.
+    numbers = (sum((x - 64) * 26**i for i, x in enumerate(reversed(name))) for name in columns)
+    last_column = max(numbers, default=0)
     if last_row * last_column > MOST_CELLS + PER_CELL * n_cells:
         raise ValueError(f"its {n_cells} cells lie as far apart as {last_row} x {last_column}")
-
-
-def _column_number(letters: bytes) -> int:
-    """Return 1 for A, 27 for AA."""
-    number = 0
-    for letter in letters:
-        number = 26 * number + letter - 64
-    return number

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from inspect import signature
 from pathlib import Path
@@ -40,15 +40,11 @@ NAMES_IN_NPZ = ("X", "data")
 PANDAS_INDEX = "__index_level_0__"
 
 
-def read_parquet(layout: Layout) -> Source:
-    """Read columns of Parquet."""
+def read_columns(layout: Layout) -> Source:
+    """Read columns of Parquet or Arrow."""
     with damage_named(layout):
-        return of_frame(layout, pl.read_parquet(for_polars(layout.path), glob=False))
-
-
-def read_arrow(layout: Layout) -> Source:
-    """Read columns of Arrow."""
-    with damage_named(layout):
+        if layout.path.suffix.lower() == ".parquet":
+            return of_frame(layout, pl.read_parquet(for_polars(layout.path), glob=False))
         return of_frame(layout, pl.read_ipc(layout.path.read_bytes()))
 
 
@@ -60,34 +56,29 @@ def of_frame(layout: Layout, frame: Any) -> Source:
     return Source(layout, frame, names, id_name=id_name)
 
 
-def read_npy(layout: Layout) -> Source:
-    """Read a matrix of NumPy."""
-    with damage_named(layout):
-        matrix = np.load(layout.path, allow_pickle=False)
-    return of_matrix(layout, matrix)
-
-
-def read_npz(layout: Layout) -> Source:
-    """Read the matrix X of an archive of NumPy, and the names that go with it."""
+def read_numpy(layout: Layout) -> Source:
+    """Read a matrix of NumPy, or the matrix X of an archive and the names that go with it."""
     with (
         damage_named(layout),
         open(layout.path, "rb") as file,  # here: NumPy leaves that of a damaged archive open
-        np.load(file, allow_pickle=False) as archive,
     ):
+        archive = np.load(file, allow_pickle=False)
+        if isinstance(archive, np.ndarray):
+            return of_matrix(layout, archive)
         arrays = {name: np.asarray(archive[name]) for name in archive.files}  # may be bytes
         if {"format", "shape", "data"} <= arrays.keys():  # as SciPy writes a sparse matrix
             return of_matrix(layout, load_npz(layout.path))
     tables = [name for name, array in arrays.items() if array.ndim == 2]
-    found = [name for name in NAMES_IN_NPZ if name in tables] or tables
-    if len(found) != 1 and (not found or found[0] not in NAMES_IN_NPZ):
+    table = next((name for name in NAMES_IN_NPZ if name in tables), tables[0] if tables else None)
+    if table is None or (len(tables) > 1 and table not in NAMES_IN_NPZ):
         raise layout.error(f"of its {len(tables)} tables, one must be called 'X' to be read")
-    matrix = arrays.pop(found[0])
+    matrix = arrays.pop(table)
     features, cases = arrays.pop("feature_names", None), arrays.pop("case_names", None)
     sides = {name: arrays.pop(name) for name in layout.as_text if name in arrays}
     id_name = None
     if cases is not None and layout.id_column is None:
         id_name, sides = "case_names", {"case_names": cases} | sides
-    left_out = dict.fromkeys(arrays, f"another array than {found[0]}")
+    left_out = dict.fromkeys(arrays, f"another array than {table}")
     names = None if features is None else [str(name) for name in np.ravel(features)]
     return of_matrix(layout, matrix, names, sides, id_name=id_name, left_out=left_out)
 
@@ -158,51 +149,52 @@ def read_h5ad(layout: Layout) -> Source:
 
 
 def read_excel(layout: Layout) -> Source:
-    """Read a sheet of a workbook of Excel."""
+    """Read a sheet of a workbook of Excel: the one that is asked for, or the first with numbers."""
     calamine = needed("python_calamine", "to read .xlsx", "excel")
     with damage_named(layout):
         check_workbook(layout.path)
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(layout.path.read_bytes()))
-        known = book.sheet_names
-        asked = known if layout.sheet is None else [_sheet_name(layout, known)]
-        sheets = ((name, _filled_rows(book.get_sheet_by_name(name))) for name in asked)
-        name, rows = first = next(sheets)
-        if not _has_numbers(rows):  # it may explain the others
-            name, rows = next((sheet for sheet in sheets if _has_numbers(sheet[1])), first)
-    if len(rows) <= layout.header:
+        asked = book.sheet_names if layout.sheet is None else [_sheet_name(layout, book)]
+        sheets = {}
+        for name in asked:  # the first may explain the others
+            rows = enumerate(book.get_sheet_by_name(name).to_python(skip_empty_area=False), 1)
+            sheets[name] = [(line, row) for line, row in rows if any(cell != "" for cell in row)]
+            if any(type(cell) in (int, float) for _, row in sheets[name] for cell in row):
+                break
+        else:
+            name = asked[0]
+    if len(sheets[name]) <= layout.header:
         raise layout.error(f"sheet {shown(name)} holds no row with data")
-    lines, cells = zip(*rows, strict=True)
-    names, top = [f"x{j}" for j in range(len(cells[0]))], 0
+    lines, cells = zip(*sheets[name], strict=True)
+    names, notes = [f"x{j}" for j in range(len(cells[0]))], []
+    if others := [other for other in asked if other != name]:
+        others_too = f"the file has {quoted(others)} too: --sheet."
+        notes.append(f"Sheet {shortened(name, 60)!r} was read; {others_too}")
     if layout.header:
         top = line_of_names(cells)
         names = [_text(cell) or "" for cell in cells[top]]
         lines, cells = lines[top + 1 :], cells[top + 1 :]
-    columns = [_series(column) for column in zip(*cells, strict=True)]
-    frame = pl.DataFrame({str(j): column for j, column in enumerate(columns)})
-    others, notes = [other for other in asked if other != name], []
-    if others:
-        notes.append(
-            f"Sheet {shortened(name, 60)!r} was read; the file has {quoted(others)} too: --sheet."
-        )
-    if top:
-        notes.append(titles_note(top))
+        notes += [titles_note(top)] * (top > 0)
+    columns = {}
+    for j, column in enumerate(zip(*cells, strict=True)):
+        values = [None if cell == "" else cell for cell in column]
+        if all(cell is None or type(cell) in (int, float) for cell in values):
+            columns[str(j)] = pl.Series(values, dtype=pl.Float64, strict=False)
+        else:
+            columns[str(j)] = pl.Series(map(_text, values), dtype=pl.String)
+    where = "line {}".format
     return Source(
-        layout, frame, names, lambda row: f"line {lines[row]}", parse=True, notes=tuple(notes)
+        layout,
+        pl.DataFrame(columns),
+        names,
+        lambda row: where(lines[row]),
+        parse=True,
+        notes=tuple(notes),
     )
 
 
-def _filled_rows(sheet: Any) -> list[tuple[int, list[Any]]]:
-    """Return the rows of a sheet that are not empty, with their numbers in the file."""
-    rows = enumerate(sheet.to_python(skip_empty_area=False), 1)
-    return [(number, row) for number, row in rows if any(cell != "" for cell in row)]
-
-
-def _has_numbers(rows: Sequence[tuple[int, list[Any]]]) -> bool:
-    return any(type(cell) in (int, float) for _, row in rows for cell in row)
-
-
-def _sheet_name(layout: Layout, names: list[str]) -> str:
-    sheet = layout.sheet
+def _sheet_name(layout: Layout, book: Any) -> str:
+    sheet, names = layout.sheet, book.sheet_names
     if isinstance(sheet, str) and sheet in names:
         return sheet
     if isinstance(sheet, int) and 0 <= sheet < len(names):
@@ -210,16 +202,9 @@ def _sheet_name(layout: Layout, names: list[str]) -> str:
     raise layout.error(f"there is no sheet {literal(repr(sheet))}; {near(str(sheet), names)}")
 
 
-def _series(cells: Sequence[Any]) -> Any:
-    cells = [None if isinstance(cell, str) and not cell else cell for cell in cells]
-    if all(cell is None or type(cell) in (int, float) for cell in cells):
-        return pl.Series(cells, dtype=pl.Float64, strict=False)
-    return pl.Series([_text(cell) for cell in cells], dtype=pl.String)
-
-
 def _text(cell: Any) -> str | None:
-    """Return a cell as text; a number so that it reads back exactly."""
-    if cell is None or (isinstance(cell, str) and not cell):
+    """Return a cell as text, None where it is missing; a number so that it reads back exactly."""
+    if cell is None or cell != cell or (isinstance(cell, str) and not cell):
         return None
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
         return str(int(cell))
@@ -238,10 +223,14 @@ def of_matrix(
         kind = f"shape {matrix.shape} and type {literal(matrix.dtype)}"
         raise layout.error(f"an array of {kind} is no table of numbers")
     names = [f"x{j}" for j in range(matrix.shape[1])] if names is None else names
-    lengths = {len(side) for side in (sides or {}).values()}
+    texts = {
+        name: [str(x) if x == x and x is not None else None for x in side]
+        for name, side in (sides or {}).items()
+    }
+    lengths = set(map(len, texts.values()))
     if len(names) != matrix.shape[1] or lengths - {matrix.shape[0]}:
         raise layout.error(f"the names do not fit the table's shape {matrix.shape}")
-    columns = [pl.Series([_side(cell) for cell in side]) for side in (sides or {}).values()]
+    columns = list(map(pl.Series, texts.values()))
     single = matrix.dtype in (np.float16, np.float32)
     if issparse(matrix):
         more["cells"] = csr_matrix(matrix, dtype=np.float32 if single else np.float64)
@@ -249,11 +238,7 @@ def of_matrix(
         dtype = np.float32 if single else matrix.dtype.newbyteorder("=")
         columns += [pl.Series(column) for column in np.asfortranarray(matrix, dtype=dtype).T]
     frame = pl.DataFrame({str(j): column for j, column in enumerate(columns)})
-    return Source(layout, frame, [*(sides or {}), *names], **more)
-
-
-def _side(cell: Any) -> str | None:
-    return None if cell is None or cell != cell else str(cell)
+    return Source(layout, frame, [*texts, *names], **more)
 
 
 @contextmanager
@@ -273,11 +258,8 @@ def damage_named(layout: Layout) -> Iterator[None]:
 
 
 READERS = {
-    ".parquet": read_parquet,
-    ".arrow": read_arrow,
-    ".feather": read_arrow,
-    ".npy": read_npy,
-    ".npz": read_npz,
+    **dict.fromkeys((".parquet", ".arrow", ".feather"), read_columns),
+    **dict.fromkeys((".npy", ".npz"), read_numpy),
     ".xlsx": read_excel,
     ".h5ad": read_h5ad,
     ".mtx": read_mtx,
