@@ -41,10 +41,6 @@ FINITE, ABOVE_0, INFINITE = sys.float_info.max, float(np.nextafter(0, 1)), float
 # ---- Values
 
 
-class Unsavable(TypeError):
-    """A value that has no place in a file."""
-
-
 def encode(value: Any, add: Callable[[np.ndarray], str]) -> Any:
     """Return a value as JSON; ``add`` keeps an array and returns its name."""
     if value is None or type(value) in (bool, int, str):
@@ -54,7 +50,7 @@ def encode(value: Any, add: Callable[[np.ndarray], str]) -> Any:
         if array.dtype == object and array.ndim == 1:
             return {"names": [encode(_as_name(item), add) for item in array]}
         if array.dtype.kind not in KINDS:
-            raise Unsavable(f"an array of {array.dtype}, which a model file has no place for")
+            raise TypeError(f"an array of {array.dtype}, which a model file has no place for")
         return {"array": add(array)}
     if isinstance(value, str):
         return str(value)
@@ -67,7 +63,7 @@ def encode(value: Any, add: Callable[[np.ndarray], str]) -> Any:
         return {key: [encode(item, add) for item in value]}
     if isinstance(value, Mapping) and all(type(key) is str for key in value):
         return {"dict": {key: encode(item, add) for key, item in value.items()}}
-    raise Unsavable(f"{type(value).__name__}, which a model file has no place for")
+    raise TypeError(f"{type(value).__name__}, which a model file has no place for")
 
 
 def _as_name(item: Any) -> str | int | float | bool:
@@ -119,19 +115,18 @@ def unpack(data: bytes) -> Any:
     file = io.BytesIO(data)
     if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError("an array is in another version of NumPy's format")
-    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
-    start = file.tell()
+    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
     if dtype.kind not in KINDS or dtype.itemsize == 0:
         raise ValueError(f"an array is of type {dtype!r:.40}")
     # Before anything is allocated: a shape may promise more than there is.
-    if math.prod(shape) * dtype.itemsize != len(data) - start:
+    if math.prod(shape) * dtype.itemsize != len(data) - file.tell():
         raise ValueError(f"an array is not of its shape {shape!r:.40}")
-    flat = np.frombuffer(data, dtype, offset=start)
-    codes = flat.view(dtype.str[0] + "u4") if dtype.kind == "U" else flat[:0]
-    is_bad = dtype.kind == "b" and flat.view(np.uint8).max(initial=0) > 1
-    if is_bad or (codes.size and codes.max() > LAST_CODE_POINT):
+    most = {"b": 1, "U": LAST_CODE_POINT}.get(dtype.kind)
+    codes = np.frombuffer(data, f"{dtype.str[0]}u4" if dtype.kind == "U" else "u1", -1, file.tell())
+    if most is not None and codes.max(initial=0) > most:
         raise ValueError(f"an array of {dtype} holds something else")
-    return (flat.reshape(shape[::-1]).T if by_columns else flat.reshape(shape)).copy("K")[()]
+    file.seek(0)
+    return np.lib.format.read_array(file, allow_pickle=False)[()]
 
 
 # ---- A model

@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import rskc
 from rskc.estimator import RobustSparseKMeans
-from rskc.files._contents import Unsavable, checked_model, decode, encode, pack, unpack
+from rskc.files._contents import checked_model, decode, encode, pack, unpack
 from rskc.inputs.arrays import model_to_numpy
 from rskc.inputs.categories import as_plain as plain_columns
 from rskc.inputs.validation import plain_centers
@@ -142,12 +142,20 @@ def read_model(path: str | os.PathLike) -> SavedModel:
     data = _checked(path, _bytes_of(path))
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return _saved(path, archive, len(data))
-    except ModelFileError:
-        raise
+            contents, arrays = _contents_of(archive, len(data))
+        if contents["format"] != FORMAT or contents["class"] != "RobustSparseKMeans":
+            raise ValueError(f"it claims to be a {contents['format']!s:.40}")
+        if contents["version"] == VERSION:
+            # Each array once: named a thousand times, it would take a thousand times its size.
+            return _decoded(contents, lambda name: unpack(arrays.pop(name)))
     except Exception as error:  # zip, JSON, NumPy and the checks below: all mean the same
         words = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise _refusal(path, f"is not a model that rskc can use ({words})") from error
+    raise _refusal(
+        path,
+        f"was written by rskc {contents['rskc']!s:.20} in version {contents['version']!s:.20} of "
+        f"the format, and this is rskc {rskc.__version__}, which reads version {VERSION}",
+    )
 
 
 def _refusal(path: str | os.PathLike, words: str) -> ModelFileError:
@@ -205,7 +213,7 @@ def _archive(model: RobustSparseKMeans, extra: dict[str, Any]) -> bytes:
 def _encoded(what: str, value: Any, add: Any) -> Any:
     try:
         return encode(value, add)
-    except Unsavable as error:
+    except TypeError as error:
         remedy = "; model.set_params(init='auto') forgets it" if what.startswith("init=") else ""
         raise TypeError(f"{what} cannot be saved: it holds {error}{remedy}.") from error
 
@@ -226,36 +234,27 @@ def _bytes_of(path: str | os.PathLike) -> bytes:
 
 def _checked(path: str | os.PathLike, data: bytes) -> bytes:
     """Return the bytes, if they are those of a whole file of ours."""
-    name = CONTENTS.encode()
     if not data:
         raise _refusal(path, "is empty")
-    if not data.startswith(b"PK") or data[30 : 30 + len(name)] != name:
+    if not data.startswith(b"PK") or not data[30:].startswith(CONTENTS.encode()):
         raise _refusal(path, "is not a model of rskc, which has rskc-model.json in a zip archive")
-    body, digest = data[:-DIGEST_LENGTH], data[-DIGEST_LENGTH:]
-    if hashlib.sha256(body).hexdigest().encode() != digest:
+    digest = hashlib.sha256(data[:-DIGEST_LENGTH]).hexdigest()
+    if digest.encode() != data[-DIGEST_LENGTH:]:
         raise _refusal(path, "is damaged, cut short or was altered: its checksum is wrong")
     return data
 
 
-def _saved(path: str | os.PathLike, archive: zipfile.ZipFile, size: int) -> SavedModel:
-    _check_entries(archive, size)
-    contents = json.loads(archive.read(CONTENTS))
-    if contents["format"] != FORMAT or contents["class"] != "RobustSparseKMeans":
-        raise ValueError(f"it claims to be a {contents['format']!s:.40}")
-    if contents["version"] != VERSION:
-        raise _refusal(
-            path,
-            f"was written by rskc {contents['rskc']!s:.20} in version {contents['version']!s:.20} "
-            f"of the format, and this is rskc {rskc.__version__}, which reads version {VERSION}",
-        )
-    unread = set(archive.namelist())
-
-    def get(name: str) -> Any:
-        # Each array once: named a thousand times, it would take a thousand times its size.
-        unread.remove(name)
-        return unpack(archive.read(name))
-
-    return _decoded(contents, get)
+def _contents_of(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return what is in an archive; refuse other names, compression, entries that overlap."""
+    entries = archive.infolist()
+    names = [f"arrays/{number}.npy" for number in range(len(entries) - 1)]
+    if [entry.filename for entry in entries] != [CONTENTS, *names]:
+        raise ValueError("it holds other files than a model does")
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+        raise ValueError("it is compressed, which models are not")
+    if sum(entry.file_size for entry in entries) > size:
+        raise ValueError("its contents are larger than the file")
+    return json.loads(archive.read(CONTENTS)), {name: archive.read(name) for name in names}
 
 
 def _decoded(contents: dict[str, Any], get: Callable[[str], Any]) -> SavedModel:
@@ -266,15 +265,3 @@ def _decoded(contents: dict[str, Any], get: Callable[[str], Any]) -> SavedModel:
     if not isinstance(extra, dict):
         raise TypeError("extra is no dictionary")
     return SavedModel(checked_model(params, attributes), extra, str(contents["rskc"]))
-
-
-def _check_entries(archive: zipfile.ZipFile, size: int) -> None:
-    """Refuse what save does not write: other names, compression, entries that overlap."""
-    entries = archive.infolist()
-    arrays = [f"arrays/{number}.npy" for number in range(len(entries) - 1)]
-    if [entry.filename for entry in entries] != [CONTENTS, *arrays]:
-        raise ValueError("it holds other files than a model does")
-    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-        raise ValueError("it is compressed, which models are not")
-    if sum(entry.file_size for entry in entries) > size:
-        raise ValueError("its contents are larger than the file")
