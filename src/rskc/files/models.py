@@ -142,12 +142,18 @@ def read_model(path: str | os.PathLike) -> SavedModel:
     data = _checked(path, _bytes_of(path))
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            contents, arrays = _contents_of(archive, len(data))
-        if contents["format"] != FORMAT or contents["class"] != "RobustSparseKMeans":
-            raise ValueError(f"it claims to be a {contents['format']!s:.40}")
-        if contents["version"] == VERSION:
-            # Each array once: named a thousand times, it would take a thousand times its size.
-            return _decoded(contents, lambda name: unpack(arrays.pop(name)))
+            unread = _check_entries(archive, len(data))
+
+            def get(name: str) -> Any:
+                # Each array once: named a thousand times, it would take a thousand times its size.
+                unread.remove(name)
+                return unpack(archive.read(name))
+
+            contents = json.loads(archive.read(CONTENTS))
+            if contents["format"] != FORMAT or contents["class"] != "RobustSparseKMeans":
+                raise ValueError(f"it claims to be a {contents['format']!s:.40}")
+            if contents["version"] == VERSION:
+                return _decoded(contents, get)
     except Exception as error:  # zip, JSON, NumPy and the checks below: all mean the same
         words = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise _refusal(path, f"is not a model that rskc can use ({words})") from error
@@ -244,8 +250,8 @@ def _checked(path: str | os.PathLike, data: bytes) -> bytes:
     return data
 
 
-def _contents_of(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return what is in an archive; refuse other names, compression, entries that overlap."""
+def _check_entries(archive: zipfile.ZipFile, size: int) -> list[str]:
+    """Return the names of the arrays; refuse other names, compression, entries that overlap."""
     entries = archive.infolist()
     names = [f"arrays/{number}.npy" for number in range(len(entries) - 1)]
     if [entry.filename for entry in entries] != [CONTENTS, *names]:
@@ -254,7 +260,7 @@ def _contents_of(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], d
         raise ValueError("it is compressed, which models are not")
     if sum(entry.file_size for entry in entries) > size:
         raise ValueError("its contents are larger than the file")
-    return json.loads(archive.read(CONTENTS)), {name: archive.read(name) for name in names}
+    return names
 
 
 def _decoded(contents: dict[str, Any], get: Callable[[str], Any]) -> SavedModel:
