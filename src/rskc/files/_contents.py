@@ -115,7 +115,7 @@ def unpack(data: bytes) -> Any:
     file = io.BytesIO(data)
     if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError("an array is in another version of NumPy's format")
-    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
     if dtype.kind not in KINDS or dtype.itemsize == 0:
         raise ValueError(f"an array is of type {dtype!r:.40}")
     # Before anything is allocated: a shape may promise more than there is.
@@ -125,8 +125,8 @@ def unpack(data: bytes) -> Any:
     codes = np.frombuffer(data, f"{dtype.str[0]}u4" if dtype.kind == "U" else "u1", -1, file.tell())
     if most is not None and codes.max(initial=0) > most:
         raise ValueError(f"an array of {dtype} holds something else")
-    file.seek(0)
-    return np.lib.format.read_array(file, allow_pickle=False)[()]
+    array = np.frombuffer(data, dtype, offset=file.tell())
+    return array.reshape(shape, order="F" if by_columns else "C").copy("K")[()]
 
 
 # ---- A model
