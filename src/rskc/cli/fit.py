@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,9 +30,8 @@ from rskc.cli._options import (
     Trimming,
 )
 from rskc.cli._output import check_report, open_model, results_folder, stem_of
-from rskc.cli._tables import Data
 from rskc.cli._terminal import show_result
-from rskc.cli._work import Work, fit_model, fit_searched, plan_of, work_on
+from rskc.cli._work import fit_model, fit_searched, plan_of, work_on
 from rskc.exceptions import ComparisonError
 
 PANEL = "Choosing the settings"
@@ -50,41 +48,55 @@ class Job:
     preparing: Preparing
     engine: EngineOptions
 
-    @contextmanager
-    def started(
-        self, table: Path, results: Results, folder: Path | None, console: Console
-    ) -> Iterator[tuple[Work, Data, Path | None]]:
-        """Read the table; yield how it is worked on, and the folder to write to, if there is one.
+    def run(
+        self,
+        table: Path,
+        estimator: Any,
+        searches: list[Any],
+        results: Results,
+        folder: Path | None,
+        console: Console,
+    ) -> None:
+        """Read the table, fit or search, write if there is a folder, and show."""
+        from rskc.files import write_csv, write_ranked_lists
 
-        The folder is there, with all that was written, when the block ends.
-        """
-        check_report(folder is not None and not results.no_report)
-        groups, place = self.basics.feature_groups, nullcontext()  # type: tuple[Any, Any]
-        if folder is not None:
+        is_plan = is_ranked = False
+        if is_fit := isinstance(results, ResultsOfFit):
+            is_plan, is_ranked = results.plan, results.ranked_lists
+        report, groups = folder is not None and not results.no_report, self.basics.feature_groups
+        check_report(report)
+        place: Any = nullcontext()
+        if folder is not None:  # it is there, with all that was written, when the block ends
             place = results_folder(folder, results.force, table, groups)
         with place as part, work_on(table, self.engine, self.basics.n_threads, console) as work:
-            yield work, work.read(table, self.reading, self.preparing, groups, console), part
-
-    @property
-    def search_settings(self) -> dict[str, Any]:
-        """The parameters that all searches have."""
-        return vars(self.searching) | {"random_state": self.basics.random_state}
+            data = work.read(table, self.reading, self.preparing, groups, console)
+            estimator.set_params(feature_groups=data.feature_groups)
+            if is_plan:
+                with console.busy("Estimating time and memory"):
+                    plan = plan_of(searches or [estimator], data, work.why)
+                console.print(str(plan))
+                console.print_json(plan.as_dict())
+                return
+            if searches:
+                result = fit_searched(searches, data, typed_command(), console)
+            else:
+                result = fit_model(estimator, data, typed_command(), console, work.why)
+            with console.busy("Writing the results"):
+                result = work.write(part, result, report=report, title=results.title)
+                is_one = len(result.model.cluster_centers_) == 1
+                if part is not None and not is_fit:
+                    write_csv(searches[0].table_, part / "table.csv")
+                if part is not None and is_ranked and not is_one:
+                    write_ranked_lists(result.model, result.data.X, part)
+        if is_ranked and is_one:
+            console.note("One cluster has nothing to be compared with: there are no ranked lists.")
+        show_result(result, folder, console)
+        console.print_json(result.summary)
 
     def search(self, search: Any, table: Path, results: Results, console: Console) -> None:
-        """Read, search, write if there is a folder, and show."""
-        from rskc.files import write_csv
-
-        search.set_params(**self.search_settings)
-        with self.started(table, results, results.out, console) as (work, data, part):
-            search.estimator.set_params(feature_groups=data.feature_groups)
-            result = fit_searched([search], data, typed_command(), console)
-            with console.busy("Writing the results"):
-                report = part is not None and not results.no_report
-                result = work.write(part, result, report=report, title=results.title)
-                if part is not None:
-                    write_csv(search.table_, part / "table.csv")
-        show_result(result, results.out, console)
-        console.print_json(result.summary)
+        """Run a search."""
+        search.set_params(**vars(self.searching), random_state=self.basics.random_state)
+        self.run(table, search.estimator, [search], results, results.out, console)
 
 
 @command(
@@ -106,56 +118,26 @@ def fit(
 
     Without options, everything is recognized or chosen from the data.
     """
-    from rskc.files import write_ranked_lists
-
     folder = results.out if results.out is not None else Path(f"{stem_of(table)}-rskc")
     K, chooses_bound = number.n_clusters, sparsity.l1_bound == "choose"
     if chooses_bound and sparsity.n_features is not None:
         raise ValueError("--l1-bound choose and --n-features exclude each other; give one of them.")
-    estimator = job.basics.estimator(2 if K == "auto" else K, trimming, sparsity)
+    estimator, searches = job.basics.estimator(2 if K == "auto" else K, trimming, sparsity), []
     if chooses_bound:
         estimator.set_params(l1_bound="auto")
-    searches = searches_for(K == "auto", chooses_bound, estimator, job.search_settings)
+    if K == "auto" or chooses_bound:
+        from rskc.selection import GapL1, Stability
+
+        if K == "auto" and chooses_bound and job.searching.checkpoint is not None:
+            raise typer.BadParameter(
+                "--checkpoint keeps one search, and two are asked for: choose the number of "
+                "clusters first, with rskc select-k."
+            )
+        kinds = [Stability] * (K == "auto") + [GapL1] * chooses_bound
+        settings = vars(job.searching) | {"random_state": job.basics.random_state}
+        searches = [kind(estimator, **settings) for kind in kinds]
     # A plan leaves nothing behind.
-    target = None if results.plan else folder
-    with job.started(table, results, target, console) as (work, data, part):
-        estimator.set_params(feature_groups=data.feature_groups)
-        if results.plan:
-            with console.busy("Estimating time and memory"):
-                plan = plan_of(searches or [estimator], data, work.why)
-            console.print(str(plan))
-            console.print_json(plan.as_dict())
-            return
-        if searches:
-            result = fit_searched(searches, data, typed_command(), console)
-        else:
-            result = fit_model(estimator, data, typed_command(), console, work.why)
-        with console.busy("Writing the results"):
-            result = work.write(part, result, report=not results.no_report, title=results.title)
-            is_one = len(result.model.cluster_centers_) == 1
-            if results.ranked_lists and not is_one and part is not None:
-                write_ranked_lists(result.model, result.data.X, part)
-    if results.ranked_lists and is_one:
-        console.note("One cluster has nothing to be compared with: there are no ranked lists.")
-    show_result(result, folder, console)
-    console.print_json(result.summary)
-
-
-def searches_for(
-    chooses_number: bool, chooses_bound: bool, estimator: Any, settings: dict[str, Any]
-) -> list[Any]:
-    """Return the searches that choose the number of clusters and the bound, as asked for."""
-    if not (chooses_number or chooses_bound):
-        return []
-    from rskc.selection import GapL1, Stability
-
-    if chooses_number and chooses_bound and settings["checkpoint"] is not None:
-        raise typer.BadParameter(
-            "--checkpoint keeps one search, and two are asked for: choose the number of clusters "
-            "first, with rskc select-k."
-        )
-    kinds = [Stability] * chooses_number + [GapL1] * chooses_bound
-    return [kind(estimator, **settings) for kind in kinds]
+    job.run(table, estimator, searches, results, None if results.plan else folder, console)
 
 
 @command(
