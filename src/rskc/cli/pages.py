@@ -211,11 +211,24 @@ def demo(target: Target, console: Console) -> None:
 
 
 def _write_table(path: Path, force: bool) -> bool:
-    """Write the table; return whether results beside it may be replaced, since they are ours."""
+    """Write the table; return whether results beside it may be replaced, since they are ours.
+
+    Three groups differ in a few genes; a few patients have an outlying cell.
+    """
+    import pandas as pd
+
+    from rskc.datasets import make_contaminated
     from rskc.files.writing import csv_parts
     from rskc.utils.atomic import atomic_write
 
-    content = b"".join(csv_parts([_patients()]))
+    size = (N_PATIENTS, N_GENES, N_TELLING, N_OUTLYING)
+    data, groups, outliers, _ = make_contaminated("shared_cell", *size, random_state=1)
+    cells = data.round(3)
+    cells[np.flatnonzero(~outliers)[:: N_PATIENTS // N_OUTLYING], 0] = 25.0
+    frame = pd.DataFrame(cells, columns=[f"gene{j:03d}" for j in range(1, N_GENES + 1)])
+    frame.insert(0, "patient", [f"P{i:03d}" for i in range(1, N_PATIENTS + 1)])
+    frame.insert(1, "group", np.array(["mild", "medium", "severe"])[groups])
+    content = b"".join(csv_parts([frame]))
     ours = path.is_file() and path.read_bytes() == content
     if path.exists() and not (ours or force):
         raise ValueError(f"{str(path)!r} already exists; use --force, or --out for another folder.")
@@ -223,19 +236,3 @@ def _write_table(path: Path, force: bool) -> bool:
     with atomic_write(path) as file:
         file.write(content)
     return ours or force
-
-
-def _patients() -> Any:
-    """Make three groups that differ in a few genes; a few patients have an outlying cell."""
-    import pandas as pd
-
-    from rskc.datasets import make_contaminated
-
-    size = (N_PATIENTS, N_GENES, N_TELLING, N_OUTLYING)
-    made = make_contaminated("shared_cell", *size, random_state=1)
-    cells = made.data.round(3)
-    cells[np.flatnonzero(~made.outliers)[:: N_PATIENTS // N_OUTLYING], 0] = 25.0
-    frame = pd.DataFrame(cells, columns=[f"gene{j:03d}" for j in range(1, N_GENES + 1)])
-    frame.insert(0, "patient", [f"P{i:03d}" for i in range(1, N_PATIENTS + 1)])
-    frame.insert(1, "group", np.array(["mild", "medium", "severe"])[made.target])
-    return frame

@@ -90,7 +90,13 @@ class _Reader:
         wanted = (path, tuple(columns), begin, tuple(texts))
         with self._turn:
             self._waiting.append(wanted)
-            self._turn.wait_for(lambda: self._may_go_on(wanted))
+            # Who wants the next rows of a stream goes first.
+            self._turn.wait_for(
+                lambda: (
+                    not self._busy
+                    and (wanted in self._streams or not self._streams.keys() & set(self._waiting))
+                )
+            )
             self._waiting.remove(wanted)
             self._busy = True
         try:
@@ -99,11 +105,6 @@ class _Reader:
             with self._turn:
                 self._busy = False
                 self._turn.notify_all()
-
-    def _may_go_on(self, wanted: tuple) -> bool:
-        """Whether it is a thread's turn; who wants the next rows of a stream goes first."""
-        going_on = self._streams.keys() & set(self._waiting)
-        return not self._busy and (wanted in going_on or not going_on)
 
     def _read(self, wanted: tuple, end: int) -> list[Any]:
         path, columns, begin, texts = wanted

@@ -209,7 +209,7 @@ def _with_classes(side: Side, label_row: str | None) -> Side:
     place = None if label_row is None else _place_of(source, label_row)
     if label_row is None:
         top = range(min(TOP, source.frame.height))
-        place = next((i for i in top if _has_classes(source, i, i in words)), None)
+        place = next((i for i in top if _has_classes(_cells(source, i), i in words)), None)
     found, where = None, None
     if place is not None:
         name, *found = _cells(source, place)
@@ -225,9 +225,9 @@ def _with_classes(side: Side, label_row: str | None) -> Side:
     return replace(side, labels=np.array(["", *found], dtype=object), label_row=where)
 
 
-def _has_classes(source: Source, row: int, is_of_words: bool) -> bool:
+def _has_classes(row: list[str], is_of_words: bool) -> bool:
     """Whether a row has classes of the cases: few words, or numbers where its name says so."""
-    name, *cells = _cells(source, row)
+    name, *cells = row
     seen = [cell for cell in cells if cell]  # a column of descriptions may have none
     is_likely = is_of_words or is_class_name(name)
     return is_likely and len(seen) >= MOSTLY * len(cells) and classes_of_names(seen) is not None

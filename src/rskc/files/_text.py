@@ -157,18 +157,15 @@ class Text:
                 try:
                     line.decode("utf-8")
                 except UnicodeDecodeError as error:
+                    windows, latin_9 = self.count(b"\x80", b"\xa4")
+                    likely = '{encoding="cp1252"} of Windows'
+                    if latin_9 and not windows:
+                        likely = '{encoding="iso-8859-15"}, which has the euro sign'
                     return self.layout.error(
                         f"line {number} is not UTF-8 (byte 0x{line[error.start]:02x}); save the "
-                        f"file as UTF-8 or say what it is, such as {self._likely_encoding()}"
+                        f"file as UTF-8 or say what it is, such as {likely}"
                     )
         return self.layout.error("the file is not UTF-8")
-
-    def _likely_encoding(self) -> str:
-        """Say what text that is not UTF-8 may be, so that the euro sign stays one."""
-        windows, latin_9 = self.count(b"\x80", b"\xa4")
-        if latin_9 and not windows:
-            return '{encoding="iso-8859-15"}, which has the euro sign'
-        return '{encoding="cp1252"} of Windows'
 
     def line_of(self, row: int) -> str:
         """Name the line of a case."""
@@ -229,29 +226,28 @@ def read_text(layout: Layout, suffix: str, packed: bool) -> Source:
 
 def _unpacked(layout: Layout, packed: bool) -> bytes | None:
     """Return the bytes in UTF-8, if they are not so in the file."""
-    data = None
+    name, data = layout.encoding, None
     if packed:
         try:
             data = gzip.decompress(layout.path.read_bytes())
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             words = f"the compressed file is damaged or cut short ({literal(error)})"
             raise layout.error(words) from error
-    if layout.encoding.lower().replace("_", "-") not in ("utf-8", "utf8", "utf-8-sig"):
-        raw, name = layout.path.read_bytes() if data is None else data, layout.encoding
+    if name.lower().replace("_", "-") not in ("utf-8", "utf8", "utf-8-sig"):
         try:
-            return raw.decode(name).encode()
+            return (layout.path.read_bytes() if data is None else data).decode(name).encode()
         except LookupError as error:
             raise layout.error(f"there is no {{encoding}}={literal(repr(name))}") from error
         except UnicodeError as error:
             raise layout.error(literal(f"the file is not {name} ({error})")) from error
     with io.BytesIO(data) if data is not None else open(layout.path, "rb") as file:
         head = file.read(4096)
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise layout.error('the file is UTF-16; save it as UTF-8 or use {encoding="utf-16"}')
-    if head[:1] == b"!":  # of a series of GEO, in which lines that begin so are no cells
-        return re.sub(rb"(?m)^!.*$", b"", layout.path.read_bytes() if data is None else data)
-    if b"\r" in head and b"\n" not in head and b"\n" not in (data or layout.path.read_bytes()):
-        return (data or layout.path.read_bytes()).replace(b"\r", b"\n")
+        if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            raise layout.error('the file is UTF-16; save it as UTF-8 or use {encoding="utf-16"}')
+        if head[:1] == b"!":  # of a series of GEO, in which lines that begin so are no cells
+            return re.sub(rb"(?m)^!.*$", b"", head + file.read())
+        if b"\r" in head and b"\n" not in head:
+            return (head + file.read()).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return data
 
 

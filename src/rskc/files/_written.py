@@ -47,7 +47,14 @@ def written_numbers(
     if len(seen) == 0 or first["body"].null_count():
         return None
     parts = _parts(seen, decimal) if len(seen) > FIRST else first
-    if parts["body"].null_count() or not _are_thousands(parts["body"], decimal, separator):
+    if parts["body"].null_count():
+        return None
+    # Marks between thousands must surely be that: 1,234 may be a decimal comma, where the file has
+    # no commas between its cells.
+    mark = "." if decimal == "," else ","
+    marked = parts["body"].filter(parts["body"].str.contains(mark, literal=True))
+    are_sure = len(marked) == 0 or marked.str.contains(rf"\{mark}.*[.,]").any()
+    if not (are_sure or (len(marked) >= ENOUGH if decimal == "," else separator != ";")):
         return None
     signs = (pl.col("sign") + pl.col("inner")).str.contains("[-−]")
     body = pl.col("body").str.replace_all(f"[^0-9\\{decimal}]", "").str.replace(",", ".")
@@ -100,18 +107,6 @@ def _parts(cells: Any, decimal: str) -> Any:
     )
     groups = cells.str.extract_groups(pattern).struct.unnest()
     return groups.with_columns(pl.exclude("body").fill_null(""))
-
-
-def _are_thousands(bodies: Any, decimal: str, separator: str | None) -> bool:
-    """Whether marks between thousands, if there are any, are surely that.
-
-    1,234 may be a decimal comma, where the file has no commas between its cells.
-    """
-    mark = "." if decimal == "," else ","
-    marked = bodies.filter(bodies.str.contains(mark, literal=True))
-    if len(marked) == 0 or marked.str.contains(rf"\{mark}.*[.,]").any():
-        return True
-    return len(marked) >= ENOUGH if decimal == "," else separator != ";"
 
 
 def shows_decimal_comma(cells: Any) -> bool:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from rskc.files._formats import damage_named, of_frame, of_matrix
 from rskc.files._numbers import observed
@@ -100,8 +101,6 @@ class BlockTable:
     @property
     def data(self) -> Any:
         """The columns of the features, without a case."""
-        import pandas as pd
-
         kinds = {name: pd.CategoricalDtype(values) for name, values in self.categories.items()}
         columns = {name: pd.Series(dtype=kinds.get(name, self.dtype)) for name in self.features}
         return pd.DataFrame(columns)
@@ -112,8 +111,6 @@ class BlockTable:
 
     def read(self, piece: Piece, features: list[str] | None = None) -> Block:
         """Read a block, or some features of it, with names and classes of its cases."""
-        import pandas as pd
-
         wanted = [name for name in (self.id_column, self.label_column) if name is not None]
         frame, sides = self._read(piece, features, wanted)
         frame.index = pd.RangeIndex(piece.first, piece.first + piece.n_cases)
@@ -125,8 +122,6 @@ class BlockTable:
         self, piece: Piece, features: list[str] | None, sides: list[str]
     ) -> tuple[Any, dict[str, np.ndarray]]:
         """Return features as a frame, and other columns as text."""
-        import pandas as pd
-
         features = self.features if features is None else features
         names = [name for name in features if name not in self.categories]
         words = [name for name in features if name in self.categories]
