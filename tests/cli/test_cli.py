@@ -28,7 +28,7 @@ from typer.testing import CliRunner
 
 import rskc
 from commands import labels, refused, run
-from rskc.cli import pages
+from rskc.cli import _commands as pages
 from rskc.cli._commands import app
 from rskc.cli._console import Console
 from rskc.cli._options import Basics, ExploredSettings, Searching

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.files._numbers import all_are_numbers, as_text, observed
+from rskc.files._numbers import HowWritten, all_are_numbers, as_text, observed, shows_decimal_comma
 from rskc.files._roles import find_roles
 from rskc.files._side import Side, find_side, names_of_cases, unique_names, without_extras
 from rskc.files._source import (
@@ -38,7 +38,6 @@ from rskc.files._source import (
     shown,
 )
 from rskc.files._text import SEPARATORS, read_text
-from rskc.files._written import HowWritten, shows_decimal_comma
 
 if TYPE_CHECKING:
     import pandas as pd
