@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from commands import labels, refused, run
-from rskc.cli import _console, _terminal
+from rskc.cli import _console, _output
 from rskc.utils.wording import number, percent
 
 rng = np.random.default_rng(0)
@@ -110,7 +110,7 @@ def test_a_log_has_a_line_for_each_stage_that_takes_a_while(put, monkeypatch):
 
 def test_the_time_is_that_of_the_clock_on_the_wall(put, monkeypatch):
     put(frame())
-    monkeypatch.setattr(_terminal, "seconds_since_start", lambda: 123.4)
+    monkeypatch.setattr(_output, "seconds_since_start", lambda: 123.4)
     assert re.search(
         r"Time: 123.4 s, of which reading \d\.\d s, clustering", run(*FIT, "--no-report").stdout
     )

@@ -25,24 +25,13 @@ EXPECTED = (ValueError, OSError, ImportError, MemoryError, ClusterError)
 METAVARS = {int: "NUMBER", str: "TEXT", Path: "PATH", bool: "", Any: "VALUE"}
 
 _typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
-_began: ContextVar[float] = ContextVar("began", default=STARTED)
 
 
 class Commands(TyperGroup):
     """Commands that remember what was typed, so that a result can show how to repeat it."""
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run a command; a wrong value is told without the prefix that pydantic gives it."""
-        try:
-            return super().invoke(ctx)
-        except typer.BadParameter as error:
-            error.message = error.message.removeprefix("Value error, ")
-            raise
-
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, and remember."""
-        if _typed.get():  # another command in the same process
-            _began.set(time.perf_counter())
         _typed.set(tuple(args))
         return super().parse_args(ctx, args)
 
@@ -64,7 +53,7 @@ def typed_command() -> list[str]:
 
 def seconds_since_start() -> float:
     """Return the seconds since the program was started, imports included."""
-    return time.perf_counter() - _began.get()
+    return time.perf_counter() - STARTED
 
 
 def _show_version(asked: bool) -> None:

@@ -43,17 +43,19 @@ from rskc.cli._options import (
     settings_of,
 )
 from rskc.cli._output import (
+    bold,
     check_no_file,
     check_report,
+    clusters_table,
     open_model,
     preparer_of,
     results_folder,
+    show_result,
     stem_of,
     write_page,
 )
 from rskc.cli._results import Counts, Result
 from rskc.cli._tables import Data, is_sparse, prepared, read, reread
-from rskc.cli._terminal import bold, clusters_table, show_result
 from rskc.cli._work import fit_model, fit_searched, plan_of, run_search, work_on
 from rskc.exceptions import ComparisonError
 from rskc.utils.wording import cleaned, count, on_outliers, quoted

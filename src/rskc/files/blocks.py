@@ -296,12 +296,9 @@ def _files(layout: Layout) -> list[str]:
         raise layout.error(
             "in blocks, tables are read from Parquet files and .npy; use {read_table} for others"
         )
-
-    def natural(name: str) -> list[Any]:  # part.10 comes after part.9
-        parts = re.split(r"(\d+)", name)
-        return [int(part) if part.isdecimal() else part for part in parts]
-
-    return [os.path.abspath(file) for file in sorted(found, key=natural)]
+    parts = {file: re.split(r"(\d+)", file) for file in found}  # part.10 comes after part.9
+    natural = {file: [int(x) if x.isdecimal() else x for x in parts[file]] for file in found}
+    return [os.path.abspath(file) for file in sorted(found, key=natural.__getitem__)]
 
 
 def _open_parquet(layout: Layout) -> tuple[list[Piece], Source]:

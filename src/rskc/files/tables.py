@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,8 +21,14 @@ import numpy as np
 from scipy.sparse import issparse
 
 from rskc.files._numbers import HowWritten, all_are_numbers, as_text, observed, shows_decimal_comma
-from rskc.files._roles import find_roles
-from rskc.files._side import Side, find_side, names_of_cases, unique_names, without_extras
+from rskc.files._roles import (
+    Side,
+    find_roles,
+    find_side,
+    names_of_cases,
+    unique_names,
+    without_extras,
+)
 from rskc.files._source import (
     MISSING_VALUES,
     Layout,
@@ -384,7 +389,7 @@ def _table(source: Source, roles: Roles, side: Side | None, digest: str) -> Tabl
         n_features = matrix.shape[1]
         rows = [f"x{j}" for j in range(n_features)] if ids is None else unique_names(ids)
         ids, names = names_of_cases(names, features), rows
-        where = partial(_column_number, features)
+        where = [f"column {j + 1}" for j in features].__getitem__
         labels = None if side.labels is None else side.labels[features].astype(str)
         label_column = side.label_row
     if sparse:
@@ -421,10 +426,6 @@ def _table(source: Source, roles: Roles, side: Side | None, digest: str) -> Tabl
         turned="" if side is None else side.why,
         notes=source.notes,
     )
-
-
-def _column_number(columns: list[int], case: int) -> str:
-    return f"column {columns[case] + 1}"
 
 
 def _labels(source: Source, j: int | None) -> tuple[np.ndarray | None, str | None]:
