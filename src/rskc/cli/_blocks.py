@@ -82,29 +82,14 @@ def dask_configured(
 def _connected(address: str) -> Iterator[Any]:
     from distributed import Client
 
-    class Connection(Client):
-        """A client that closes when it cannot start.
-
-        Dask's own closes only after some errors. After the others (an unknown kind of address, TLS
-        without certificates) it remains the default client, and so does its scheduler in the
-        configuration of Dask, where later computations fail for want of a client.
-        """
-
-        def start(self, **kwargs: Any) -> Any:
-            try:
-                return super().start(**kwargs)
-            except BaseException:
-                self.close()
-                raise
-
-    try:
-        client = Connection(address, timeout=PATIENCE, name="rskc")
+    try:  # a client that cannot start must not remain the default one
+        client = Client(address, timeout=PATIENCE, name="rskc", set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(
             f"no Dask scheduler answers at {address!r}; check the address and that "
             "`dask scheduler` runs there, or leave --scheduler out to work on this machine."
         ) from error
-    with client:
+    with client, client.as_current(), dask.config.set(scheduler=client):
         try:
             client.wait_for_workers(1, timeout=PATIENCE)
         except TimeoutError as error:
