@@ -76,16 +76,17 @@ class Text:
     @cached_property
     def top(self) -> int:
         """Lines that are not blank above the names of the columns."""
-        if not self.layout.header:
-            return 0
-        return line_of_names(cells for _, cells in self.records())
+        return line_of_names(cells for _, cells in self.records()) if self.layout.header else 0
 
     @cached_property
-    def below(self) -> int:
-        """Lines between names and cells: .res files have scales there, and the number of genes."""
+    def n_above(self) -> int:
+        """Lines that are not blank above the cells.
+
+        Below the names .res files have scales, and the number of genes.
+        """
         first = next((cells for _, cells in islice(self.records(), self.top, None)), [])
         is_res = {name.strip().lower() for name in first[:2]} == {"description", "accession"}
-        return 2 if is_res and self.layout.header else 0
+        return self.top + (3 if is_res else 1) * self.layout.header
 
     @cached_property
     def names(self) -> list[str]:
@@ -99,7 +100,7 @@ class Text:
             raise self.layout.error(NO_DATA)
         (line, first), (_, second) = lines
         names = [name.strip() for name in first]
-        if self.below:  # of calls, the columns of which have no names
+        if self.n_above > self.top + 1:  # of calls, the columns of which have no names
             return names + [""] * (len(second) - len(names))
         # A table without header would lose its first case.
         if all(map(_is_number, names)) and not all(name.isdigit() for name in names):
@@ -118,11 +119,6 @@ class Text:
             rows = csv.reader(file, delimiter=self.separator)
             filled = (number for number, cells in enumerate(rows) if cells)
             return next(islice(filled, self.n_above, None), 1)
-
-    @property
-    def n_above(self) -> int:
-        """Lines that are not blank above the cells."""
-        return self.top + int(self.layout.header) + self.below
 
     def open(self) -> IO[str]:
         """Open the file as text, with lines that end where they do for polars."""

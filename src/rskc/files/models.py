@@ -440,10 +440,14 @@ def _check_types(attributes: dict[str, Any]) -> dict[str, int]:
 
 def _check_values(attributes: dict[str, Any], axes: dict[str, int]) -> None:
     n, p, K = axes["n"], axes["p"], axes["K"]
-    counts = {"n_trim_": n, "n_iter_": axes["i"], "n_missing_": n * p}
-    counts |= {"n_features_different_": p, "n_features_enough_": p}
-    limits: dict[str, tuple[float, float]] = {name: (0, most) for name, most in counts.items()}
-    limits |= {
+    distances = ("distances_", "unweighted_distances_", "feature_statistics_")
+    limits: dict[str, tuple[float, float]] = {
+        **dict.fromkeys(distances, (0, INFINITE)),
+        **dict.fromkeys(("outlier_cutoff_", "l1_bound_", "cell_cutoff_"), (0, FINITE)),
+        **dict.fromkeys(("n_features_different_", "n_features_enough_"), (0, p)),
+        "n_trim_": (0, n),
+        "n_iter_": (0, axes["i"]),
+        "n_missing_": (0, n * p),
         "labels_": (0, K - 1),
         "feature_group_": (0, axes.get("g", 0) - 1),
         "feature_weights_": (0, 1e100),
@@ -459,9 +463,6 @@ def _check_values(attributes: dict[str, Any], axes: dict[str, int]) -> None:
         "outlier_threshold_": (ABOVE_0, INFINITE),
         "unweighted_outlier_threshold_": (ABOVE_0, INFINITE),
     }
-    limits |= dict.fromkeys(("outlier_cutoff_", "l1_bound_", "cell_cutoff_"), (0, FINITE))
-    distances = ("distances_", "unweighted_distances_", "feature_statistics_")
-    limits |= dict.fromkeys(distances, (0, INFINITE))
     for name, (least, most) in limits.items():
         if attributes.get(name) is not None:
             values = np.asarray(attributes[name])
