@@ -151,7 +151,12 @@ def read_blocks(
             "random."
         )
     shape = table.n_cases, len(table.features)
-    X, seconds = _lazy_frame(table, preparer), time.perf_counter() - start
+    # There is no text in it, and looking for some would copy every block.
+    with dask.config.set({"dataframe.convert-string": False}):
+        read = partial(_read_prepared, replace(table, pieces=[]), preparer)
+        X = dd.from_map(read, table.pieces, meta=table.data, label="rskc-table")
+    X.part_lengths = [piece.n_cases for piece in table.pieces]
+    seconds = time.perf_counter() - start
     words = tuple(words_of(reading, preparing))
     data = Data(table, X, shape, preparer, arguments, notes, seconds, words, drawn=drawn)
     return data.grouped(groups)
@@ -172,16 +177,6 @@ def _drawn(table: Any) -> Any:
         lambda piece, rows: table.read_features(piece).iloc[rows], table.pieces, _shown_rows(table)
     )
     return pd.concat(list(parts))
-
-
-def _lazy_frame(table: Any, preparer: Any) -> Any:
-    """Make a Dask dataframe of what is clustered."""
-    read = partial(_read_prepared, replace(table, pieces=[]), preparer)
-    # There is no text in it, and looking for some would copy every block.
-    with dask.config.set({"dataframe.convert-string": False}):
-        frame = dd.from_map(read, table.pieces, meta=table.data, label="rskc-table")
-    frame.part_lengths = [piece.n_cases for piece in table.pieces]
-    return frame
 
 
 def _read_prepared(table: Any, preparer: Any, piece: Any, columns: Any = None) -> Any:

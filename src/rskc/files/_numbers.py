@@ -366,12 +366,19 @@ def _pattern_of_dates(cells: Any) -> str | None:
     return None
 
 
-def _days_of_text(source: Source, j: int, cells: Any) -> Any:
+def _days(source: Source, j: int) -> Any:
     """Return dates as days since 1970, and times as parts of a day.
 
     Of dates such as 31.12.2024 and 12/31/2024, the day is first if points separate them; else a
     number above 12 says which is the day.
     """
+    series = source.frame[str(j)]
+    if str(series.dtype).startswith("Date"):
+        return series.cast(pl.Datetime("us")).cast(pl.Int64).cast(pl.Float64) / MICROSECONDS
+    if str(series.dtype) != "String":
+        series = series.cast(pl.Duration("us")) if str(series.dtype) == "Time" else series
+        return series.dt.total_microseconds().cast(pl.Float64) / MICROSECONDS
+    cells = observed(series, source.layout.missing_numbers)
     name = shown(source.names[j])
     parts = cells.str.extract_groups(_pattern_of_dates(cells.drop_nulls())).struct.unnest()
     if "word" in parts.columns:
@@ -404,15 +411,3 @@ def _days_of_text(source: Source, j: int, cells: Any) -> Any:
         ).to_series()
     except pl.exceptions.PolarsError as error:
         raise source.layout.error(f"{name} has dates that there are not") from error
-
-
-def _days(source: Source, j: int) -> Any:
-    """Return dates as days since 1970, and times as parts of a day."""
-    series = source.frame[str(j)]
-    if str(series.dtype) == "String":
-        return _days_of_text(source, j, observed(series, source.layout.missing_numbers))
-    if str(series.dtype).startswith("Date"):
-        return series.cast(pl.Datetime("us")).cast(pl.Int64).cast(pl.Float64) / MICROSECONDS
-    if str(series.dtype) == "Time":
-        series = series.cast(pl.Duration("us"))
-    return series.dt.total_microseconds().cast(pl.Float64) / MICROSECONDS

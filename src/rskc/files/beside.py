@@ -55,23 +55,30 @@ def read_classes(path: str | os.PathLike, ids: Sequence[str]) -> Classes:
     if is_short or (place is not None and names[place] in ids):  # the first line is that of a case
         texts, names = _texts(replace(layout, header=False))
         place = _ids_among(texts, ids)
-    j = _column_of_classes(layout, texts, names, place)
-    found = texts[j]
+    others = [j for j in range(len(texts)) if j != place]
+    few = [j for j in others if are_classes(len(texts[j]), len(set(texts[j])))]
+    named = [j for j in few if is_class_name(names[j])]
+    likely = next((columns for columns in (others, named, few) if len(columns) == 1), None)
+    if likely is None:
+        columns = ", ".join(shown(names[j]) for j in others) or "there is none"
+        words = "it is not clear which column holds the classes; leave one of these, and the ids"
+        raise layout.error(f"{words}: {columns}")
+    found, name = texts[likely[0]], names[likely[0]]
     if place is None and len(found) != len(ids):
         rows, cases = count(len(found), "row"), count(len(ids), "case")
         words = f"it has {rows} where the table has {cases}, and no column holds their names"
         raise layout.error(words)
     if place is not None:
         known = dict(zip(texts[place], found, strict=True))
-        lost = [name for name in ids if name not in known]
+        lost = [each for each in ids if each not in known]
         if lost:
             words = f"{len(lost)} of the cases are not among its ids: {shown_names(lost)}"
             raise layout.error(words)
-        found = [known[name] for name in ids]
+        found = [known[each] for each in ids]
     empty = [ids[i] for i, label in enumerate(found) if label is None]
     if empty:
         raise layout.error(f"the class is missing of {shown_names(empty)}")
-    return Classes(np.array(found), names[j], place is not None)
+    return Classes(np.array(found), name, place is not None)
 
 
 def _texts(layout: Layout) -> tuple[list[list[Any]], list[str]]:
@@ -86,20 +93,6 @@ def _ids_among(texts: list[list[Any]], ids: list[str]) -> int | None:
     shared = [len(wanted & set(column)) for column in texts]
     best = int(np.argmax(shared))
     return best if 2 * shared[best] > len(wanted) else None
-
-
-def _column_of_classes(
-    layout: Layout, texts: list[list[Any]], names: list[str], ids: int | None
-) -> int:
-    others = [j for j in range(len(texts)) if j != ids]
-    few = [j for j in others if are_classes(len(texts[j]), len(set(texts[j])))]
-    named = [j for j in few if is_class_name(names[j])]
-    for found in (others, named, few):
-        if len(found) == 1:
-            return found[0]
-    columns = ", ".join(shown(names[j]) for j in others) or "there is none"
-    words = "it is not clear which column holds the classes; leave one of these, and the ids"
-    raise layout.error(f"{words}: {columns}")
 
 
 # ---- Groups

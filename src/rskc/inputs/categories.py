@@ -403,8 +403,9 @@ def tallies_of(X: Any, places: Sequence[int], sample_weight: Any) -> list[Tally]
             Tally(sum((t.masses for t in parts), Counter()), sum(t.n for t in parts))
             for parts in columns
         ]
-    weights = None if sample_weight is None else check_sample_weight(sample_weight, X.shape[0])
-    return _tallies_in_memory(column(X, list(places)), weights)
+    if sample_weight is not None:
+        sample_weight = check_sample_weight(sample_weight, X.shape[0])
+    return _tallies_in_memory(column(X, list(places)), sample_weight)
 
 
 def _tallies_in_memory(X: Any, weights: np.ndarray | None, most: int | None = None) -> list[Tally]:
