@@ -21,7 +21,7 @@ import pandas as pd
 from dask.base import get_scheduler
 from joblib import cpu_count
 
-from rskc.cli._console import Console, recorded_warnings
+from rskc.cli._app import Console, recorded_warnings
 from rskc.cli._options import Preparing, Reading, words_of
 from rskc.cli._output import write_others
 from rskc.cli._results import Counts, Result, with_classes

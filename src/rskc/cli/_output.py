@@ -17,8 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rskc.cli._app import seconds_since_start
-from rskc.cli._console import Console
+from rskc.cli._app import Console, seconds_since_start
 from rskc.cli._results import MOST_NAMES, Counts, Result
 from rskc.cli._tables import named_cases
 from rskc.exceptions import FitWarning
