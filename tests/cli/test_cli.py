@@ -28,9 +28,9 @@ from typer.testing import CliRunner
 
 import rskc
 from commands import labels, refused, run
-from rskc.cli import pages
+from rskc.cli import _commands as pages
+from rskc.cli._app import Console
 from rskc.cli._commands import app
-from rskc.cli._console import Console
 from rskc.cli._options import Basics, ExploredSettings, Searching
 from rskc.cli._output import results_folder
 from rskc.cli._work import checkpoint_noted
@@ -864,8 +864,8 @@ def test_a_long_fit_is_announced(here, monkeypatch):
 
 
 def test_a_log_says_how_far_it_is(monkeypatch):
-    monkeypatch.setattr("rskc.cli._console.PATIENCE", 0.0)
-    monkeypatch.setattr("rskc.cli._console.MINUTE", 0.0)
+    monkeypatch.setattr("rskc.cli._app.PATIENCE", 0.0)
+    monkeypatch.setattr("rskc.cli._app.MINUTE", 0.0)
     began = threading.Event()
 
     class Log(io.StringIO):

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from commands import labels, refused, run
-from rskc.cli import _console, _terminal
+from rskc.cli import _app, _output
 from rskc.utils.wording import number, percent
 
 rng = np.random.default_rng(0)
@@ -93,14 +93,14 @@ def test_columns_of_one_name_have_a_remedy(put, tmp_path):
 
 def test_a_log_has_a_line_for_each_stage_that_takes_a_while(put, monkeypatch):
     put(frame())
-    monkeypatch.setattr(_console, "PATIENCE", 1e6)
+    monkeypatch.setattr(_app, "PATIENCE", 1e6)
     assert "rskc: " not in run(*FIT, "--no-report").stderr
 
     class AtOnce(threading.Timer):
         start, join = threading.Timer.run, lambda self: None
 
-    monkeypatch.setattr(_console, "PATIENCE", 0.0)
-    monkeypatch.setattr(_console, "threading", SimpleNamespace(Timer=AtOnce))
+    monkeypatch.setattr(_app, "PATIENCE", 0.0)
+    monkeypatch.setattr(_app, "threading", SimpleNamespace(Timer=AtOnce))
     told = run("compare", "t.csv", "-k", "2", "--trims", "0,.05,.1,.15", "--jobs", "1").stderr
     lines = told.splitlines()
     assert lines[:2] == ["rskc: Reading t.csv ...", "rskc: Comparing settings ..."]
@@ -110,7 +110,7 @@ def test_a_log_has_a_line_for_each_stage_that_takes_a_while(put, monkeypatch):
 
 def test_the_time_is_that_of_the_clock_on_the_wall(put, monkeypatch):
     put(frame())
-    monkeypatch.setattr(_terminal, "seconds_since_start", lambda: 123.4)
+    monkeypatch.setattr(_output, "seconds_since_start", lambda: 123.4)
     assert re.search(
         r"Time: 123.4 s, of which reading \d\.\d s, clustering", run(*FIT, "--no-report").stdout
     )

@@ -24,7 +24,7 @@ import rskc
 from model_files import refusal, removing, rewritten, setting
 from rskc import RobustSparseKMeans, load, save
 from rskc.files import ModelFileError, models, read_model
-from rskc.files._contents import pack
+from rskc.files.models import pack
 from rskc.model.fitted import ATTRIBUTES
 from skips import skip_without
 
