@@ -15,12 +15,11 @@ from typing import Any
 
 from rskc.report._charts import curves_of
 from rskc.report._summary import summarize
-from rskc.report._vega import palette_style
+from rskc.report._vega import TEMPLATES, palette_style
 from rskc.utils.atomic import atomic_write
 from rskc.utils.webpage import Page, content_policy
 from rskc.utils.wording import number, percent
 
-TEMPLATES = Path(__file__).parent / "templates"
 VEGA_SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
 
