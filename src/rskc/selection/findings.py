@@ -5,7 +5,7 @@ The curve of a search is described here as well: displays and report draw it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -161,23 +161,12 @@ def _clest(search: Clest, frame: Any) -> Finding:
     reason = "no number of clusters is predicted well enough"
     for n_below in frame.n_below[frame.chosen]:
         reason = f"predicted better than {search.n_references - n_below:,} of {references}"
-    curve = Curve(
-        by="n_clusters",
-        x=frame.n_clusters.to_numpy(),
-        name="classification error rate",
-        lines=[
-            Line("median of the splits", frame.observed_cer.to_numpy(), search.observed_cers_),
-            Line(
-                "mean of the reference sets",
-                frame.reference_cer.to_numpy(),
-                search.reference_cers_,
-                color=1,
-                dash=1,
-            ),
-        ],
-        chosen=_place_of(frame),
-        above=(f"of {references}, below the median", [f"{n:,}" for n in frame.n_below]),
-    )
+    observed, reference = frame.observed_cer.to_numpy(), frame.reference_cer.to_numpy()
+    lines = [
+        Line("median of the splits", observed, search.observed_cers_),
+        Line("mean of the reference sets", reference, search.reference_cers_),
+    ]
+    below = f"of {references}, below the median", [f"{n:,}" for n in frame.n_below]
     return Finding(
         title="How many clusters: Clest",
         headline=f"Clest suggests {clusters(K)}.",
@@ -187,10 +176,8 @@ def _clest(search: Clest, frame: Any) -> Finding:
         "the other. The error should be small, and much smaller than in simulated data without "
         f"clusters. {choice} If none passes, there are no clusters.",
         suggests={"n_clusters": K},
-        table=_table(
-            frame, ["n_clusters", "observed_cer", "reference_cer", "agreement", "n_below", "passed"]
-        ),
-        curve=curve,
+        table=_table(frame, "n_clusters observed_cer reference_cer agreement n_below passed"),
+        curve=_curve(frame, "n_clusters", "classification error rate", lines, above=below),
     )
 
 
@@ -201,30 +188,21 @@ def _gap(search: GapL1, frame: Any) -> Finding:
     choice = "bound with the largest gap"
     if search.rule == "1se":
         choice = "smallest bound whose gap is within one standard error of the largest gap"
-    largest, place = frame.gap.idxmax(), _place_of(frame)
-    curve = Curve(
-        by="l1_bound",
-        x=frame.l1_bound.to_numpy(),
-        name="gap",
-        lines=[
-            Line(
-                "gap ± standard error", frame.gap.to_numpy(), errors=frame.standard_error.to_numpy()
-            )
-        ],
-        chosen=place,
-        threshold=("largest - standard error", float((frame.gap - frame.standard_error)[largest])),
-        above=("features with weight", [f"{n:,}" for n in frame.n_features]),
-    )
+    largest = frame.gap.argmax()
+    gaps, errors = frame.gap.to_numpy(), frame.standard_error.to_numpy()
+    lines = [Line("gap ± standard error", gaps, errors=errors)]
+    threshold = "largest - standard error", float(gaps[largest] - errors[largest])
+    above = "features with weight", [f"{n:,}" for n in frame.n_features]
     return Finding(
         title="How many features: the gap",
         headline=f"The gap suggests {result}.",
         result=result,
-        reason="the largest gap" if place == (0, largest) else "within one standard error",
+        reason="the largest gap" if frame.chosen[largest] else "within one standard error",
         rule="The gap is how much better the clusters are separated than in the same data with "
         f"each column shuffled. The {choice} is chosen.",
         suggests={"l1_bound": float(bound)},
-        table=_table(frame, ["l1_bound", "n_features", "gap", "standard_error", "objective"]),
-        curve=curve,
+        table=_table(frame, "l1_bound n_features gap standard_error objective"),
+        curve=_curve(frame, "l1_bound", "gap", lines, threshold=threshold, above=above),
     )
 
 
@@ -233,24 +211,12 @@ def _stability(search: Stability, frame: Any) -> Finding:
     columns = "n_clusters stability agreement p_value features_different features_enough stable"
     suggestion = f"Half-samples suggest {clusters(K)}. " if len(frame) else ""
     nearly = f", or {search.near_threshold:g} if any two neighboring clusters are separated"
-    curve = Curve(
-        by="n_clusters",
-        x=frame.n_clusters.to_numpy(int),
-        name="stability, agreement",
-        lines=[
-            Line("least stable cluster", frame.stability.to_numpy(float)),
-            Line(
-                "agreement of the halves, median",
-                frame.agreement.to_numpy(float),
-                search.agreements_,
-                frame.agreement_spread.to_numpy(float),
-                color=1,
-                dash=1,
-            ),
-        ],
-        chosen=_place_of(frame),
-        threshold=(f"threshold {search.threshold:g}", search.threshold),
-    )
+    agreement, spread = (frame[name].to_numpy(float) for name in ("agreement", "agreement_spread"))
+    lines = [
+        Line("least stable cluster", frame.stability.to_numpy(float)),
+        Line("agreement of the halves, median", agreement, search.agreements_, spread),
+    ]
+    threshold = f"threshold {search.threshold:g}", search.threshold
     return Finding(
         title="How many clusters: half-samples",
         headline=f"{suggestion}{search.reason_}",
@@ -267,8 +233,8 @@ def _stability(search: Stability, frame: Any) -> Finding:
         "A stable cluster is not necessarily a meaningful one: check what its cases have in "
         "common.",
         suggests={"n_clusters": K},
-        table=_table(frame, columns.split()),
-        curve=curve,
+        table=_table(frame, columns),
+        curve=_curve(frame, "n_clusters", "stability, agreement", lines, threshold=threshold),
     )
 
 
@@ -301,7 +267,7 @@ def _grid(search: GridSearch, frame: Any) -> Finding:
         "the number.",
         suggests={name: best[name] for name in ("trim", "l1_bound") if name in best},
         changes=[f"{'; '.join([step.headline, *step.unmatched()])}." for step in search.changes_],
-        table=_table(frame, columns.split()),
+        table=_table(frame, columns),
         curve=_curve_of_grid(frame, search.l1_bounds is None),
     )
 
@@ -329,9 +295,14 @@ def clusters(K: int) -> str:
     return count(K, "cluster") if K > 1 else "no clusters: all cases are one group"
 
 
-def _place_of(frame: Any) -> tuple[int, int] | None:
-    """Return the first line, and the row that was chosen; None if that was not tried."""
-    return (0, int(frame.chosen.argmax())) if frame.chosen.any() else None
+def _curve(frame: Any, by: str, name: str, lines: list[Line], **more: Any) -> Curve:
+    """Return the curve of a table, with a color and dashes for each line; the first has the choice.
+
+    There is no ring where the choice was not tried.
+    """
+    lines = [line._replace(color=i, dash=i) for i, line in enumerate(lines)]
+    chosen = (0, int(frame.chosen.argmax())) if frame.chosen.any() else None
+    return Curve(by, frame[by].to_numpy(), name, lines, chosen, **more)
 
 
 def _sample(search: Any) -> str:
@@ -348,9 +319,9 @@ def _sample(search: Any) -> str:
     return f"{which}Cases count by their weights."
 
 
-def _table(frame: Any, names: Iterable[str]) -> TextTable:
+def _table(frame: Any, names: str) -> TextTable:
     """Return the columns of the table of a search that it has, as text."""
-    shown = [name for name in names if name in frame]
+    shown = [name for name in names.split() if name in frame]
     cells = [map(FORMATS.get(name, number), frame[name].tolist()) for name in shown]
     rows = [list(row) for row in zip(*cells, strict=True)]
     return TextTable([LABELS[name] for name in shown], rows, frame["chosen"].tolist())

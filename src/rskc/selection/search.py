@@ -125,7 +125,7 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         with closing(Checkpoint(self.checkpoint, self._identity())) as store:
             self._drawn = draw(n, weights, most, int(store.identity["seed"]))
             sample = Sample(gather(table, self._drawn.cases), self._drawn.weights)
-            store.claim("data", _hash_of(sample))
+            store.claim(data=_hash_of(sample))
             n_cells = sample.shape[0] * sample.shape[1]
             with closing(Progress(self.progress, self, X)) as progress:
                 runner = Runner(store, jobs, progress, n_cells)
