@@ -102,7 +102,7 @@ def _clusters(facts: Facts) -> Chart:
     parts = facts.labels, facts.distances, facts.unweighted, facts.outliers
     cases = JudgedCases(*(part[seen] for part in parts))
     plane = pictures.plane_of(facts.model, facts.X[seen], cases, "auto")
-    low, high, _ = pictures.frame_of(plane.positions, cases.labels, cases.outliers, plane.centers)
+    low, high = pictures.frame_of(plane.positions, cases.labels, cases.outliers, plane.centers)
     rows = _chosen(facts, seen, MOST_POINTS)
     drawn = np.searchsorted(seen, rows)
     places, nearer = plane.positions[drawn], plane.looks_nearer(cases, drawn)
@@ -321,7 +321,7 @@ def _outlying_cells(facts: Facts) -> Chart:
     frame = in_units(frame_of_cells(facts.model, chosen), facts.units)
     names = clean_names(np.take(facts.feature_names, chosen.features), CHART_WIDTH)
     used, height = np.unique(facts.labels), min(max(3 * n, 200), 480)
-    ends = rows.ends[used]
+    ends = np.cumsum(facts.sizes)[used]
     side = min(max(height / n, 3.0 if n_cells > FEW_POINTS else 5.0), 8.0)
     return vl.chart(
         "outlying",
@@ -336,7 +336,7 @@ def _outlying_cells(facts: Facts) -> Chart:
             vl.entry("square", vl.DEEP_BLUE, "below the center"),
         ],
         data={
-            "marks": {"x": chosen.features, "y": rows.places[chosen.cases], "feature": names}
+            "marks": {"x": chosen.features, "y": rows[chosen.cases], "feature": names}
             | {"scales": chosen.scales, "value": frame["value"], "center": frame["center"]}
             | _columns(facts, chosen.cases),
             "clusters": {"cluster": used, "start": ends - facts.sizes[used], "end": ends},

@@ -31,7 +31,7 @@ from rskc.report._facts import (
     json_bytes,
     plain_numbers,
 )
-from rskc.report._searches import Searched, searched
+from rskc.report._searches import searched
 from rskc.report._words import advise, meaning
 from rskc.utils.snippets import LONGEST, in_python, parameters_of, snippet_of
 from rskc.utils.webpage import identity
@@ -92,7 +92,7 @@ def summarize(
     those of the table before. ``kept`` is what ``to_keep`` returned for the searches.
     """
     facts, run = Facts(model, X, case_names, units), run or {}
-    known = searched(facts, searches) if kept is None else Searched(**kept)
+    known = searched(facts, searches) if kept is None else kept
     summary = {
         "identity": identity("report", facts.labels),
         "title": "Robust and sparse K-means" if title is None else cleaned(title, 200),
@@ -102,10 +102,10 @@ def summarize(
         "truth": None if labels is None else _truth(facts, labels),
     }
     effects = effects_of(facts.model, facts.X)
-    markers = markers_of(facts, effects, known.features)
-    cards = cards_of(facts, effects, markers, known.sure)
-    features = features_table(facts, known.features)
-    cases = cases_table(facts, labels, known.cases, json_bytes(features["data"]))
+    markers = markers_of(facts, effects, known["features"])
+    cards = cards_of(facts, effects, markers, known["sure"])
+    features = features_table(facts, known["features"])
+    cases = cases_table(facts, labels, known["cases"], json_bytes(features["data"]))
     if FIRST_CASE in run:
         first = f"case 0 is {cleaned(run[FIRST_CASE], 40)} of the file."
         cases["note"] = f"Cases are numbered from 0: {first} {cases['note']}".strip()
@@ -138,10 +138,10 @@ def numbers_of(model: Any, X: Any, searches: Any = ()) -> dict[str, Any]:
 
 def to_keep(model: Any, X: Any, searches: Any) -> dict[str, Any]:
     """Return what a page says of searches, as arrays, lists and words that a file can hold."""
-    return searched(Facts(model, X), searches)._asdict()
+    return searched(Facts(model, X), searches)
 
 
-def _numbers(facts: Facts, known: Searched) -> dict[str, Any]:
+def _numbers(facts: Facts, known: Mapping[str, Any]) -> dict[str, Any]:
     """Return the numbers that sentences and advice are made of."""
     return {
         "data": _data(facts),
@@ -150,9 +150,9 @@ def _numbers(facts: Facts, known: Searched) -> dict[str, Any]:
         "cells": cells_of(facts),
         "warnings": list(facts.model.warnings_),
         "warning_kinds": list(facts.model.warning_kinds_),
-        "searches": known.sections,
-        "sure": known.sure,
-        "stability": known.clusters,
+        "searches": known["sections"],
+        "sure": known["sure"],
+        "stability": known["clusters"],
     }
 
 

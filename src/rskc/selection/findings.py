@@ -56,14 +56,6 @@ AXES = {
 }
 
 
-class TextTable(NamedTuple):
-    """The table of a search, as text."""
-
-    labels: list[str]
-    rows: list[list[str]]
-    chosen: list[bool]  # the rows that the search chose
-
-
 class Line(NamedTuple):
     """One line of a curve."""
 
@@ -95,7 +87,7 @@ class Finding:
     headline: str  # what the search suggests, in a sentence
     result: str  # the same in a few words
     rule: str  # what was measured, and how the choice follows
-    table: TextTable
+    table: dict[str, list]  # as text: labels, rows, and which of these were chosen
     curve: Curve
     suggests: dict[str, Any]  # parameters of RobustSparseKMeans
     reason: str = ""  # why this was chosen, for the title of a display
@@ -319,9 +311,10 @@ def _sample(search: Any) -> str:
     return f"{which}Cases count by their weights."
 
 
-def _table(frame: Any, names: str) -> TextTable:
+def _table(frame: Any, names: str) -> dict[str, list]:
     """Return the columns of the table of a search that it has, as text."""
     shown = [name for name in names.split() if name in frame]
     cells = [map(FORMATS.get(name, number), frame[name].tolist()) for name in shown]
     rows = [list(row) for row in zip(*cells, strict=True)]
-    return TextTable([LABELS[name] for name in shown], rows, frame["chosen"].tolist())
+    labels, chosen = [LABELS[name] for name in shown], frame["chosen"].tolist()
+    return {"labels": labels, "rows": rows, "chosen": chosen}
