@@ -28,7 +28,7 @@ from rskc.report import Report, make_report, summarize
 from rskc.report._charts import curves_of
 from rskc.report._clusters import short_names
 from rskc.report._facts import plain_numbers
-from rskc.report._words import IN_BRIEF, advise
+from rskc.report._words import ADVICE, advise
 from rskc.report.page import TEMPLATES, embedded_json, render, vega_script
 from rskc.selection.findings import describe
 from rskc.utils.wording import percent
@@ -508,11 +508,12 @@ def test_advice_that_was_followed_is_not_repeated():
 def test_every_kind_of_warning_is_advice_in_two_lines(kind):
     """Long lists of names in it, too, where there are briefer words."""
     named = KINDS[kind][2].format_map(defaultdict(lambda: 12345))
-    said = f"12 cases have few cells: {'word ' * 100}" if kind in IN_BRIEF else named
+    brief = ADVICE.get(kind.capitalize(), {}).get("brief", "")
+    said = f"12 cases have few cells: {'word ' * 100}" if brief else named
     (item,) = advise(facts(warnings=[said], warning_kinds=[kind]))
     assert item["text"] == said.strip()
     assert len(textwrap.wrap(f"{item['about']}: {item['brief']}", 80)) <= 2
-    if "{start}" in IN_BRIEF.get(kind, ""):
+    if "{start}" in brief:
         assert item["brief"].startswith("12 cases have few cells; ")
 
 

@@ -22,6 +22,7 @@ from rskc.report._charts import charts_of
 from rskc.report._clusters import cards_of, clusters_of, markers_of
 from rskc.report._facts import (
     NO_UNITS,
+    WORDS,
     Facts,
     Units,
     cases_table,
@@ -42,32 +43,6 @@ PACKAGES = ("rskc", "numpy", "scipy", "scikit-learn", "python", "passes")
 # What is known of a run that is written in Python, and not as words.
 IN_SNIPPET = ("standardizer", "reader")
 FIRST_CASE = "first case"  # of a table whose cases have no names: where it is, such as "line 2"
-LABELS = {
-    "command": "Command",
-    "file": "File",
-    "sha256": "SHA-256 of the file",
-    "standardization": "Standardization",
-    "date": "Date",
-}
-MEANINGS = {
-    "n_clusters": "number of clusters",
-    "trim": "share of the cases that each of the two rules trims; auto: the outlying ones",
-    "cells": "scales beyond which a cell is outlying; auto: 3.3 where many cases have such cells",
-    "l1_bound": "bound on the sum of the weights: the lower, the fewer features; auto: as many "
-    "as differ between the clusters",
-    "n_features": "wanted number of features, or of feature groups",
-    "feature_groups": "features that share one weight",
-    "categorical": "columns whose numbers stand for categories",
-    "ordinal": "columns whose categories have an order",
-    "init": "how starting centers are found",
-    "n_init": "number of restarts",
-    "max_iter": "most iterations",
-    "tol": "change at which iterations end",
-    "reweight": "whether the distances decide in the end which cases make the centers",
-    "outlier_rule": "both: by the weighted and the unweighted distance; paper: by the weighted one",
-    "outlier_cutoff": "number of MADs above the median that make an outlier",
-    "random_state": "seed",
-}
 
 
 def summarize(
@@ -270,7 +245,7 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
             {
                 "name": name,
                 "value": f"{value:.6g}" if isinstance(value, float) else in_python(value),
-                "meaning": MEANINGS.get(name, ""),
+                "meaning": WORDS["parameters"].get(name, ""),
             }
             for name, value in parameters_of(model).items()
         ],
@@ -278,7 +253,7 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
             {"label": label, "value": value} for label, value in found.items() if value != "–"
         ],
         "run": [
-            {"label": LABELS.get(key, cleaned(key, 60)), "value": cleaned(value, LONGEST)}
+            {"label": WORDS["run"].get(key, cleaned(key, 60)), "value": cleaned(value, LONGEST)}
             for key, value in run.items()
             if key not in (*IN_SNIPPET, FIRST_CASE)
         ],

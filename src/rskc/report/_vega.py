@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from rskc.pictures.palette import DARK_PALETTE, MARKERS, PALETTE, cluster_markers
+from rskc.report._facts import TEMPLATES
 
 Chart = dict[str, Any]
 
-TEMPLATES = Path(__file__).parent / "templates"
 INK, SOFT, BLUE, ORANGE = "var(--ink)", "var(--soft)", "var(--c0)", "var(--c5)"
 RED, DEEP_BLUE = "#b2182b", "#2166ac"  # of the scheme redblue
 SHAPES = dict(

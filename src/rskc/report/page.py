@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from rskc.report._charts import curves_of
+from rskc.report._facts import TEMPLATES
 from rskc.report._summary import summarize
-from rskc.report._vega import TEMPLATES, palette_style
+from rskc.report._vega import palette_style
 from rskc.utils.atomic import atomic_write
 from rskc.utils.webpage import Page, content_policy
 from rskc.utils.wording import number, percent

@@ -204,12 +204,7 @@ def fit_paths(
 
 
 def _fit_path(
-    sample: Sample,
-    paths: Sequence[Path],
-    estimator: Any,
-    seed: int,
-    describe: Describe,
-    key: Key,
+    sample: Sample, paths: Sequence[Path], estimator: Any, seed: int, describe: Describe, key: Key
 ) -> Result:
     """Fit along a path; the seed is the same for all, so that fits can be compared.
 
