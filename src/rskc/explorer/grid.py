@@ -181,7 +181,6 @@ class Exploration(Search):
     def _refit(self, X: Any, counted: dict[str, Any], searched_all: bool) -> None:
         super()._refit(X, counted, searched_all)
         n, n_used = self.n_samples_, self.n_samples_used_
-        self.samples_used_ = self._drawn.numbers
         del self._asked
         self.sizes_ = [
             np.bincount(fit["labels"], minlength=len(fit["centers"])) for fit in self.fits_

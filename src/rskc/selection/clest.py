@@ -84,6 +84,8 @@ class Clest(Search):
         CER of each split.
     reference_cers_ : ndarray of shape (n_references, numbers)
         CER of each reference set.
+    samples_used_ : ndarray of shape (n_samples_used_,)
+        Numbers of the cases that were searched on.
     n_samples_, n_samples_used_ : int
         How many cases the table has, and how many of them were searched on.
     best_estimator_ : estimator

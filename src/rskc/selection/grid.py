@@ -85,6 +85,8 @@ class GridSearch(Search):
     changes_ : list of SolutionComparison
         From each number of clusters to the next: what changes between their settings with the
         largest consensus, over the cases that were searched on, by their numbers.
+    samples_used_ : ndarray of shape (n_samples_used_,)
+        Numbers of the cases that were searched on.
     n_samples_, n_samples_used_ : int
         How many cases the table has, and how many of them were searched on.
     best_estimator_ : RobustSparseKMeans
@@ -143,7 +145,7 @@ class GridSearch(Search):
             Partition(fits[i]["labels"], fits[i]["outliers"], self.weights_[i], K)
             for i, K in zip(rows, numbers, strict=True)
         ]
-        names = self._drawn.numbers, feature_names(self), sample.weights
+        names = self.samples_used_, feature_names(self), sample.weights
         self.changes_ = [compare(fewer, more, *names) for fewer, more in pairwise(partitions)]
         K = self.estimator.n_clusters
         best = rows[numbers.index(K) if K in numbers else 0]

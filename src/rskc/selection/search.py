@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, replace
@@ -56,7 +57,7 @@ MIN_SPACED_BOUND = 1.2
 RUNTIME_PARAMS = ("n_jobs", "progress", "checkpoint", "random_state")
 RUNTIME_FIT_PARAMS = ("n_threads", "device", "verbose", "random_state")
 # Settings of the fits that tasks compare, where the estimator asks for "auto".
-TASK_SETTINGS = {"trim": 0.1, "l1_bound": "half"}
+TASK_SETTINGS: dict[str, Any] = {"trim": 0.1, "l1_bound": "half"}
 
 
 @dataclass(eq=False, repr=False)
@@ -118,12 +119,12 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         if jobs is not None and (not is_integer(jobs) or jobs == 0):
             raise ParameterError("n_jobs", jobs, "must be None or an integer other than 0.")
         with closing(Checkpoint(self.checkpoint, self._identity())) as store:
-            self._drawn = draw(n, weights, most, int(store.identity["seed"]))
-            sample = Sample(gather(table, self._drawn.cases), self._drawn.weights)
+            cases, drawn_weights = draw(n, weights, most, int(store.identity["seed"]))
+            sample = Sample(gather(table, cases), drawn_weights)
+            self.samples_used_ = np.arange(n) if cases is None else cases
             store.claim(data=_hash_of(sample))
-            n_cells = sample.shape[0] * sample.shape[1]
             with closing(Progress(self.progress, self, X)) as progress:
-                runner = Runner(store, jobs, progress, n_cells)
+                runner = Runner(store, jobs, progress, n_cells=math.prod(sample.shape))
                 self._search(self._without_extremes(sample), runner)
         self.n_samples_, self.n_samples_used_ = n, sample.shape[0]
         model = clone(self.estimator).set_params(**self._chosen())
@@ -131,7 +132,6 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
             model.set_params(random_state=runner.seed % 2**32)
         self.best_estimator_ = model
         self._refit(X, {} if given is None else {"sample_weight": given}, sample.X is table)
-        del self._drawn
         progress.end()
         return self
 
@@ -204,10 +204,10 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         asked = self.estimator.get_params(deep=False)
         if asked.get("cells") is None or hasattr(self, "encoder_"):
             return sample
-        if is_word(asked["cells"], "auto"):
-            by_data = is_word(asked["trim"], "auto") or is_word(asked["l1_bound"], "auto")
-            if not by_data or not self._shows_outlying_cells(sample):
-                return sample
+        by_data = is_word(asked["trim"], "auto") or is_word(asked["l1_bound"], "auto")
+        is_open = is_word(asked["cells"], "auto")
+        if is_open and not (by_data and self._shows_outlying_cells(sample)):
+            return sample
         return replace(sample, X=wrapped(to_dense(sample.X), sample.masses))
 
     def _shows_outlying_cells(self, sample: Sample) -> bool:
@@ -247,10 +247,9 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         estimator asks.
         """
         asked = self.estimator.get_params(deep=False)
-        automatic = [name for name in TASK_SETTINGS if is_word(asked.get(name), "auto")]
-        if asked.get("n_features") is not None and "l1_bound" in automatic:
-            automatic.remove("l1_bound")
-        settings: dict[str, Any] = {name: TASK_SETTINGS[name] for name in automatic}
+        settings = {k: v for k, v in TASK_SETTINGS.items() if is_word(asked.get(k), "auto")}
+        if asked.get("n_features") is not None:
+            settings.pop("l1_bound", None)
         return self._for_tasks(**settings)
 
     def _groups_of(self, p: int) -> FeatureGroups | None:
@@ -292,9 +291,8 @@ def fit_quietly(model: Any, sample: Sample) -> Any:
     if isinstance(model, RobustSparseKMeans):
         fit(model, sample.X, sample_weight=sample.weights)
         return model
-    if sample.weights is None:
-        return model.fit(sample.X)
-    return model.fit(sample.X, sample_weight=sample.weights)
+    counted = {} if sample.weights is None else {"sample_weight": sample.weights}
+    return model.fit(sample.X, **counted)
 
 
 def check_clusterer(estimator: Any) -> None:

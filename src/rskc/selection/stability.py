@@ -421,7 +421,6 @@ class Stability(Search):
         super()._refit(X, counted, searched_all)
         fits, sample = self._fits, self._sample
         del self._fits, self._sample
-        self.samples_used_ = self._drawn.numbers
         if fits is None:
             n, p = sample.shape
             self.half_labels_ = np.zeros((2 * self.n_splits, n), np.int32)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from operator import getitem
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
@@ -83,18 +83,11 @@ def _of_few_values(X: np.ndarray) -> np.ndarray:
     return np.flatnonzero((some[1:] > some[:-1]).sum(axis=0) < MOST_STEPS)
 
 
-@dataclass(frozen=True)
-class Drawn:
+class Drawn(NamedTuple):
     """Which cases of a table a search works on."""
 
-    n: int  # cases of the table
     cases: np.ndarray | None = None  # their numbers upwards; None for all
     weights: np.ndarray | None = None  # what they count; None if all count the same
-
-    @property
-    def numbers(self) -> np.ndarray:
-        """The numbers of the cases."""
-        return np.arange(self.n) if self.cases is None else self.cases
 
 
 def with_length(table: Any) -> Any:
@@ -117,16 +110,16 @@ def draw(n: int, weights: np.ndarray | None, most: int | None, seed: int) -> Dra
     that it is drawn several times counts as often.
     """
     if weights is None:
-        return Drawn(n, None if most is None or most >= n else draw_cases(n, most, seed))
+        return Drawn(None if most is None or most >= n else draw_cases(n, most, seed))
     counted = np.flatnonzero(weights)
     if most is None or len(counted) <= most:
-        return Drawn(n, None if len(counted) == n else counted, weights[counted])
+        return Drawn(None if len(counted) == n else counted, weights[counted])
     rng = rng_of(seed, DRAW)
     hits = np.zeros(n)
     order = rng.permutation(counted)
     hits[order] = evenly_drawn(weights[order], most, rng)
     cases = np.flatnonzero(hits)
-    return Drawn(n, cases, None if (hits[cases] == 1).all() else hits[cases])
+    return Drawn(cases, None if (hits[cases] == 1).all() else hits[cases])
 
 
 def evenly_drawn(weights: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
