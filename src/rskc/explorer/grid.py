@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from itertools import product
@@ -58,7 +59,7 @@ class Axes(NamedTuple):
     @property
     def n_settings(self) -> int:
         """How many combinations there are."""
-        return len(self.n_clusters) * len(self.n_features) * len(self.trims)
+        return math.prod(map(len, self))
 
 
 @dataclass(eq=False, repr=False)

@@ -22,9 +22,10 @@ from rskc.pictures import models as pictures
 from rskc.pictures.models import FLAGS, TRIMMED
 from rskc.pictures.palette import GRAY, INK, PALETTE, cluster_markers
 from rskc.report import _vega as vl
-from rskc.report._facts import CHART_WIDTH, Facts, clean_names, plain_numbers
+from rskc.report._facts import CHART_WIDTH, Facts
 from rskc.report._vega import Chart
 from rskc.selection.findings import AXES
+from rskc.utils.webpage import clean_names, plain_numbers
 from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 
 MOST_POINTS = 2000  # of a scatter plot: an SVG of more is slow to pan

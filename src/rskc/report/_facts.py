@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -27,6 +26,7 @@ from rskc.model.summary import (
     in_units,
 )
 from rskc.pictures import models as pictures
+from rskc.utils.webpage import clean_names, plain_numbers
 from rskc.utils.wording import cleaned, number
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -42,19 +42,6 @@ MOST_WITH_CELLS = 8  # features, and cases, with the most outlying cells
 RULES = ("no", "weighted", "unweighted", "both")  # which flagged or trimmed a case
 Units = Mapping[str, tuple[float, float]]
 NO_UNITS: Units = MappingProxyType({})
-
-
-def clean_names(names: Iterable[Any], width: int = 120) -> list[str]:
-    """Return names that any browser can show."""
-    return [cleaned(name, width) for name in names]
-
-
-def plain_numbers(values: Any, digits: int = 4) -> list:
-    """Return numbers for JSON: this many significant digits, None for what is not finite."""
-    array = np.asarray(values)
-    if array.dtype.kind in "biu":
-        return array.astype(int).tolist()
-    return [float(f"{v:.{digits}g}") if math.isfinite(v) else None for v in array.tolist()]
 
 
 class Facts:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc.report._facts import Facts, plain_numbers
+from rskc.report._facts import Facts
 from rskc.selection.findings import AXES, Curve, describe, p_value
 from rskc.selection.stability import (
     Stability,
@@ -20,6 +20,7 @@ from rskc.selection.stability import (
     stability_for,
     stability_of_cases,
 )
+from rskc.utils.webpage import plain_numbers
 from rskc.utils.wording import count, listed, number, percent, sentence_list
 
 STABLE_CASE = 0.9  # share of the half-samples that give a case the same cluster

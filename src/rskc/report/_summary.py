@@ -27,15 +27,13 @@ from rskc.report._facts import (
     Units,
     cases_table,
     cells_of,
-    clean_names,
     features_table,
     json_bytes,
-    plain_numbers,
 )
 from rskc.report._searches import searched
 from rskc.report._words import advise, meaning
 from rskc.utils.snippets import LONGEST, in_python, parameters_of, snippet_of
-from rskc.utils.webpage import identity
+from rskc.utils.webpage import clean_names, identity, plain_numbers
 from rskc.utils.wording import cleaned, count, number, percent
 from rskc.versions import environment
 

@@ -8,7 +8,6 @@ sheet, so that light, dark and print each have their own.
 from __future__ import annotations
 
 import json
-from functools import cache
 from typing import Any
 
 from rskc.pictures.palette import DARK_PALETTE, MARKERS, PALETTE, cluster_markers
@@ -24,12 +23,8 @@ SHAPES = dict(
 MOST_IN_KEY, MOST_TO_REPEAT = 40, 12  # clusters in the first key, and in those of later charts
 NUMBER = ",.4~r"  # four digits, no exponent
 WORDS = ("title", "caption", "hint")  # of the file, beside the specification
+SPECS: Chart = json.loads((TEMPLATES / "charts.json").read_text("utf-8"))
 SIZE: Chart = {"width": "container", "autosize": {"type": "fit-x"}}
-
-
-@cache
-def _specs() -> Chart:
-    return json.loads((TEMPLATES / "charts.json").read_text("utf-8"))
 
 
 def spec(name: str, values: Chart) -> Chart:
@@ -37,7 +32,7 @@ def spec(name: str, values: Chart) -> Chart:
 
     A layer with an ``if`` is left out where that value is None.
     """
-    values = _specs()["shared"] | values
+    values = SPECS["shared"] | values
 
     def filled(part: Any) -> Any:
         if isinstance(part, dict):
@@ -46,7 +41,7 @@ def spec(name: str, values: Chart) -> Chart:
             return [filled(each) for each in part if not _is_left_out(each, values)]
         return values[part[1:]] if isinstance(part, str) and part.startswith("$") else part
 
-    look = {key: value for key, value in _specs()[name].items() if key not in WORDS}
+    look = {key: value for key, value in SPECS[name].items() if key not in WORDS}
     return SIZE | filled(look)
 
 
@@ -58,9 +53,7 @@ def chart(
     name: str, *, alt: str, data: Chart, key: Any = (), notes: Any = (), **values: Any
 ) -> Chart:
     """Make a chart of its words, its data and the values of its specification."""
-    words = {
-        part: text.format_map(values) for part, text in _specs()[name].items() if part in WORDS
-    }
+    words = {part: text.format_map(values) for part, text in SPECS[name].items() if part in WORDS}
     drawn = {"key": list(key), "spec": spec(name, values), "data": data}
     return {"id": name, "alt": alt, "notes": list(notes), **words, **drawn}
 
