@@ -332,7 +332,7 @@ def test_missing_cells():
 def test_settings_and_snippet_repeat_the_run(model, X):
     run = {"command": "rskc fit 'x.csv'", "file": "x.csv\nimport os", "sha256": "ab" * 32}
     settings = summarize(model, X, run=run)["settings"]
-    assert {"label": "Command", "value": "rskc fit 'x.csv'"} in settings["run"]
+    assert settings["run"]["Command"] == "rskc fit 'x.csv'"
     snippet = settings["snippet"]
     assert "RobustSparseKMeans(3, trim=0.1, l1_bound=1.4, random_state=0)" in snippet
     compile(snippet, "snippet", "exec")

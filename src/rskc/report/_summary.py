@@ -247,14 +247,12 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
             }
             for name, value in parameters_of(model).items()
         ],
-        "found": [
-            {"label": label, "value": value} for label, value in found.items() if value != "–"
-        ],
-        "run": [
-            {"label": WORDS["run"].get(key, cleaned(key, 60)), "value": cleaned(value, LONGEST)}
+        "found": {label: value for label, value in found.items() if value != "–"},
+        "run": {
+            WORDS["run"].get(key, cleaned(key, 60)): cleaned(value, LONGEST)
             for key, value in run.items()
             if key not in (*IN_SNIPPET, FIRST_CASE)
-        ],
+        },
         "versions": {name: installed[name] for name in PACKAGES},
         "seeded": model.random_state is not None,
         "snippet": "\n".join(lines),

@@ -19,7 +19,7 @@ from rskc.comparison import Partition, compare
 from rskc.exceptions import ParameterError
 from rskc.inputs.case_weights import mean_by_weight
 from rskc.inputs.labels import adjusted_rand_index
-from rskc.inputs.validation import check_real, is_integer
+from rskc.inputs.validation import is_integer
 from rskc.metrics import revised_silhouette
 from rskc.model.fitted import by_column, feature_names
 from rskc.model.fitting import fit
@@ -27,15 +27,9 @@ from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import with_few_starts
 from rskc.selection.halves import HalfSamples, split_in_parts
 from rskc.selection.runner import Key, Runner, seed_of
-from rskc.selection.search import (
-    Search,
-    check_bounds,
-    check_clusters,
-    check_sparse,
-    check_values,
-    configured,
-)
+from rskc.selection.search import Search, configured
 from rskc.selection.subsample import Sample
+from rskc.selection.values import check_bounds, check_clusters, check_sparse, check_trims
 from rskc.solver import Warm
 from rskc.solver.feature_groups import count_active
 
@@ -154,12 +148,6 @@ class GridSearch(Search):
 
     def _chosen(self) -> dict[str, Any]:
         return self.best_params_
-
-
-def check_trims(trims: Any) -> list[float]:
-    """Return the trimming shares, upwards."""
-    what = "a share of cases, or a list of shares"
-    return check_values("trims", trims, what, check_real, 0, 0.5)
 
 
 def _consensus(fits: list[Result], numbers: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
