@@ -61,7 +61,7 @@ def test_marks_are_at_their_cases_and_features(summary, model, data):
     assert marks["case"] == frame.case.tolist()
     assert marks["feature"] == frame.feature.tolist()
     assert_allclose(marks["value"], frame.value, rtol=1e-3)
-    rows = rows_by_cluster(model.labels_).places
+    rows = rows_by_cluster(model.labels_)
     assert marks["y"] == rows[data.index.get_indexer(frame.case)].tolist()
     assert marks["x"] == data.columns.get_indexer(frame.feature).tolist()
     bands = summary["charts"]["outlying"]["data"]["clusters"]
@@ -99,7 +99,7 @@ def test_the_explorer_shows_the_table_as_it_is_and_places_without_extremes(data)
     settings = {"n_clusters": [2], "n_features": [10, 30], "trims": [0], "n_splits": 0}
     page = explore(data, **settings, n_jobs=1, progress=False)
     scene = scene_of(page.search)
-    cells = values_of(page.search, scene.shown, {}).cells
+    cells, _ = values_of(page.search, scene.shown, {})
     assert_allclose(cells, data.to_numpy()[:, scene.shown])
     automatic = page.search.best_estimator_
     assert (scene.cells != automatic.outlying_cells_).nnz == 0

@@ -35,9 +35,9 @@ def test_clest_describes_its_rule(rule, level, words):
     search = copy(fitted("Clest")).set_params(rule=rule, level=level)
     finding = describe(search)
     assert words in finding.rule
-    assert "p-value" not in " ".join([finding.explanation, *finding.table.labels])
-    below = finding.table.labels.index("Reference sets below")
-    assert [int(row[below]) for row in finding.table.rows] == search.table_.n_below.tolist()
+    assert "p-value" not in " ".join([finding.explanation, *finding.table["labels"]])
+    below = finding.table["labels"].index("Reference sets below")
+    assert [int(row[below]) for row in finding.table["rows"]] == search.table_.n_below.tolist()
     assert finding.headline == f"Clest suggests {search.n_clusters_} clusters."
 
 
@@ -64,7 +64,7 @@ def test_the_grid_does_not_choose_the_number_of_clusters():
     finding = describe(search)
     assert finding.suggests == {"trim": search.best_params_["trim"]}
     assert "Half-samples can choose the number" in finding.explanation
-    assert {row[1] for row in finding.table.rows} == {"2"}
+    assert {row[1] for row in finding.table["rows"]} == {"2"}
 
 
 def test_the_curve_of_a_grid_is_the_consensus_along_what_was_tried():
