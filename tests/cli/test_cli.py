@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import html
 import importlib.util
-import io
 import json
 import os
 import re
@@ -14,7 +13,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 import time
 import warnings
 from pathlib import Path
@@ -30,7 +28,6 @@ import rskc
 from commands import labels, refused, run
 from rskc.cli import pages
 from rskc.cli._commands import app
-from rskc.cli._console import Console
 from rskc.cli._options import Basics, ExploredSettings, Searching
 from rskc.cli._output import results_folder
 from rskc.cli._work import checkpoint_noted
@@ -158,19 +155,6 @@ def test_warnings_are_sentences(here):
     assert ".py" not in result.stdout + result.stderr
     summary = json.loads(Path("table-rskc/summary.json").read_text("utf-8"))
     assert len(summary["warnings"]) >= 1
-
-
-def test_columns_left_out_are_named(here, frame):
-    frame.assign(gene3=1.0, city="x").to_csv("table.csv", index=False)
-    result = run("fit", "table.csv", "-k", "3", "--text-columns", "drop", "--no-report")
-    assert "'city' (text)" in result.stderr
-    assert "'gene3'" in result.stderr
-
-
-@pytest.mark.parametrize("wanted", [["--n-features", "4"], ["--l1-bound", "none"]])
-def test_numbers_of_features(here, wanted):
-    summary = json.loads(run(*FIT, "--no-report", "--json", *wanted).stdout)
-    assert summary["result"]["n_features"] == (4 if "4" in wanted else 12)
 
 
 # --- tables
@@ -590,28 +574,6 @@ def test_clest_takes_numbers_and_ranges(here):
     assert [row["n_clusters"] for row in search["table"]] == [2, 3, 4]
 
 
-def test_silhouettes_and_outliers_are_the_same_everywhere(here):
-    text = run("fit", "table.csv", "-k", "3", "--label-column", "group", "--out", "found").stdout
-    cases = pd.read_csv("found/labels.csv")
-    result = json.loads(Path("found/summary.json").read_text("utf-8"))["result"]
-    means = cases[~cases["outlier"]].groupby("cluster")["silhouette"].mean()
-    assert [row["silhouette"] for row in result["clusters"]] == pytest.approx(means.tolist())
-    page = Path("found/report.html").read_text("utf-8")
-    mean = cases["silhouette"][~cases["outlier"]].mean()
-    assert f"<dt>mean silhouette without outliers</dt><dd>{mean:.2f}</dd>" in page
-    for mean in means:
-        assert f"{mean:.2f}" in text
-        assert f'<td class="n" data-label="Silhouette">{mean:.2f}</td>' in page
-    by_either = cases["outlier_weighted"] | cases["outlier_unweighted"]
-    assert cases["outlier"].equals(by_either)
-    assert result["n_outliers"] == cases["outlier"].sum()
-    words = " ".join(text.split())
-    assert f"{result['n_features_different']} of" in words
-    assert "differ between the clusters" in words
-    assert "differ between the clusters" in page
-    assert "features matter" not in words + page
-
-
 def test_changes_between_two_saved_results(here):
     run(*QUICK, "--out", "three")
     run(*QUICK, "--out", "two", "--clusters", "2", "--n-features", "4")
@@ -643,15 +605,6 @@ def test_checkpoints_go_on_and_are_not_mixed_up(here):
 
 
 # --- report, demo, versions, help
-
-
-def test_report_from_a_saved_result(here):
-    run(*QUICK, "--standardize", "rows", "--no-report")
-    run("report", "table-rskc", "table.csv", "--title", "My page")
-    assert "My page" in Path("table-rskc/report.html").read_text("utf-8")
-    assert "--force" in refused("report", "table-rskc", "table.csv")
-    result = run("report", "table-rskc/model.rskc", "table.csv", "-o", "a/b.html", "--json")
-    assert json.loads(result.stdout)["warnings"] == []
 
 
 def test_report_of_a_saved_result_keeps_what_is_known_of_it(chosen, monkeypatch):
@@ -823,13 +776,6 @@ def test_a_table_of_the_selected_features_will_do(here, scaling):
     assert selected[0] in run("predict", "table-rskc/model.rskc", "less.csv", code=1).stderr
 
 
-def test_rows_are_standardized_by_all_of_their_cells(here):
-    run(*FEW_FEATURES, "--standardize", "rows")
-    table = pd.read_csv("table.csv", index_col=0).drop(columns="group")
-    table.iloc[:, 1:].to_csv("less.csv")
-    assert "lacks 1 of" in run("predict", "table-rskc/model.rskc", "less.csv", code=1).stderr
-
-
 def test_half_samples_are_columns_where_they_chose_the_clusters(chosen, monkeypatch):
     monkeypatch.chdir(chosen)
     cases, features = labels("table-rskc"), labels("table-rskc", "features.csv")
@@ -861,24 +807,6 @@ def test_a_long_fit_is_announced(here, monkeypatch):
     result = run("fit", "table.csv", "--clusters", "3", "--no-report")
     assert "Note: This takes " in result.stderr
     assert " of memory." in result.stderr
-
-
-def test_a_log_says_how_far_it_is(monkeypatch):
-    monkeypatch.setattr("rskc.cli._console.PATIENCE", 0.0)
-    monkeypatch.setattr("rskc.cli._console.MINUTE", 0.0)
-    began = threading.Event()
-
-    class Log(io.StringIO):
-        def flush(self):
-            began.set()
-
-    monkeypatch.setattr(sys, "stderr", Log())
-    with Console().busy("Searching") as update:
-        assert began.wait(60)
-        update(2, 100)
-    first, second = sys.stderr.getvalue().splitlines()
-    assert first == "rskc: Searching ..."
-    assert second.startswith("rskc: Searching: 2 of 100 after ")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="permissions and links of POSIX")

@@ -16,7 +16,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from commands import refused, run
 from rskc import load
 from rskc.cli import _blocks, _work
-from rskc.cli._results import Counts
 from rskc.files import blocks, read_model
 from rskc.solver import search
 from skips import skip_without
@@ -152,30 +151,6 @@ def test_files_and_patterns(here, table, folder):
     assert n == (20 if "part.3" in table else N)
 
 
-def test_this_folder(here, monkeypatch):
-    monkeypatch.chdir(here / "big")
-    run("fit", ".", *QUICK, "--out", "../out")
-    assert Path("../out/labels.csv").exists()
-
-
-def test_a_matrix_of_numpy(here, frame):
-    np.save("matrix.npy", frame.drop(columns=["patient", "group"]).to_numpy())
-    for engine in ("memory", "dask"):
-        how = ("--clusters", "3", "--n-init", "5", "--no-report", "--quiet")
-        run("fit", "matrix.npy", *how, "--engine", engine, "--out", engine)
-    assert_same_results("dask", "memory")
-
-
-@pytest.mark.parametrize("of", ["rows", "columns"])
-@pytest.mark.parametrize("scale", ["robust", "classic"])
-def test_standardized_as_in_memory(here, of, scale):
-    plain = ("--trim", "0.1", "--l1-bound", "half")
-    how = (*QUICK, *plain, "--standardize", of, "--scale", scale)
-    run("fit", "whole.parquet", *how)
-    run("fit", "big", *how)
-    assert_same_results("big-rskc", "whole-rskc")
-
-
 def test_columns_as_in_memory(here, frame):
     how = ("-k", "3", "--n-init", "5", "--no-report", "--text-columns", "drop", "--drop", "gene1")
     run("fit", "whole.parquet", *how)
@@ -243,16 +218,6 @@ def test_categories_that_blocks_cannot_hold(here, frame, monkeypatch):
     np.save("m.npy", np.zeros((5, 2)))
     told = refused("fit", "m.npy", "-k", "2", "--categorical", "x1", "--engine", "dask")
     assert "cannot be categories in blocks; use --engine memory" in told
-
-
-def test_cases_without_names_are_numbered(here, frame):
-    run("fit", "big", "-k", "3", "--drop", "group", "--drop", "patient", "--quiet", "--no-report")
-    assert list(pd.read_csv("big-rskc/labels.csv").case) == list(range(N))
-
-
-def test_json_is_nothing_but_json(here, cluster):
-    result = run("fit", "big", *FIT, "--json", "--scheduler", cluster.scheduler_address)
-    assert json.loads(result.stdout)["table"]["n_cases"] == N
 
 
 def test_a_cluster_gives_the_same(here, cluster):
@@ -351,15 +316,6 @@ def test_predictions_are_those_of_the_fit(here, few, scaling):
     pd.testing.assert_frame_equal(found, fitted[found.columns], rtol=1e-9)
 
 
-def test_predicting_on_a_cluster(here, cluster):
-    run("fit", "whole.parquet", *QUICK)
-    address = cluster.scheduler_address
-    told = run("predict", "whole-rskc", "big", "--out", "a.csv", "--scheduler", address, "--json")
-    assert json.loads(told.stdout)["n_cases"] == N
-    run("predict", "whole-rskc", "whole.parquet", "--out", "b.csv")
-    pd.testing.assert_frame_equal(pd.read_csv("a.csv"), pd.read_csv("b.csv"), rtol=1e-12)
-
-
 def test_predict_notices_columns_that_are_missing(here, frame):
     run("fit", "whole.parquet", *QUICK)
     Path("less").mkdir()
@@ -370,14 +326,6 @@ def test_predict_notices_columns_that_are_missing(here, frame):
 
 
 # ---- Searches
-
-
-def test_searches_without_a_folder_say_what_they_found(here):
-    how = ("--label-column", "group", "-k", "2-4", "--n-init", "2", "--max-samples", "90")
-    result = run("select-k", "big", *how, "--splits", "4", "--jobs", "1")
-    assert "Searched on 90 of the 240 cases" in joined(result.stdout)
-    assert "of 240 cases" in joined(result.stdout)
-    assert sorted(os.listdir()) == ["big", "whole.parquet"]
 
 
 def test_a_part_is_searched_in_memory_too(here):
@@ -533,33 +481,3 @@ def test_report_promises_files_only(here):
     assert "which must be one file: .csv" in told[2]
     run("fit", "big", *QUICK)
     assert "this is a folder, and a file is expected" in refused("report", "big-rskc", "big")
-
-
-# ---- Counts
-
-
-def test_counts_do_not_depend_on_the_parts():
-    rng = np.random.default_rng(0)
-    cases = pd.DataFrame(
-        {
-            "case": np.arange(100),
-            "cluster": rng.integers(0, 3, 100),
-            "distance": rng.permutation(100).astype(float),
-            "outlier": rng.random(100) < 0.3,
-            "trimmed": rng.random(100) < 0.1,
-            "silhouette": np.where(rng.random(100) < 0.1, np.nan, rng.random(100)),
-            "observed": np.where(rng.random(100) < 0.05, 0.0, 1.0),
-        }
-    )
-    once, often = Counts(4), Counts(4)
-    once.add(cases)
-    for start in range(0, 100, 7):
-        often.add(cases.iloc[start : start + 7])
-    for ours, theirs in zip(often.clusters(), once.clusters(), strict=True):
-        assert ours == pytest.approx(theirs)
-    assert often.farthest.case.tolist() == once.farthest.case.tolist()
-    assert once.clusters()[0]["cases"] == (cases.cluster == 0).sum()
-    assert once.clusters()[3] == {"cluster": 3, "cases": 0, "outliers": 0, "silhouette": None}
-    assert often.total("blind") == once.total("blind") == (cases.observed == 0).sum() > 0
-    known = ~cases.outlier & (cases.observed > 0)
-    assert often.silhouette() == pytest.approx(np.nanmean(cases.silhouette[known]))

@@ -121,14 +121,6 @@ def test_the_time_is_that_of_the_clock_on_the_wall(put, monkeypatch):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_tables_of_a_search_are_not_cut(put):
-    put(frame())
-    few = ("--bounds", "2", "--trims", "0,0.1", "--n-init", "2", "--jobs", "1")
-    told = run("compare", "t.csv", "-k", "2-3", *few).stdout
-    assert "…" not in told
-    assert "Silhouette" in told
-
-
 def test_advice_is_the_same_on_the_page_and_in_the_terminal(put):
     put(frame(salary=1e5 * rng.normal(size=N)))
     told = run("fit", "t.csv", "-k", "2", "--prepare", "none").stdout
@@ -289,14 +281,6 @@ def test_a_table_from_a_pipe_is_called_so_again(put):
     assert "rskc explore - --out standard-input-rskc" in told
 
 
-def test_predict_names_columns_that_the_model_does_not_know(put):
-    put(frame())
-    run(*FIT, "--no-report")
-    put(frame(e=1.5, f=2.5))
-    told = flat(run("predict", "t-rskc", "t.csv", "--out", "out.csv").output)
-    assert "Not used, since the model does not know them: 'e', 'f'." in told
-
-
 def test_predict_names_the_categories_that_are_missing(put):
     kind = np.where(GROUP, "x", "y")
     put(frame(kind=kind, noise=np.where(rng.random(N) < 0.5, "u", "v")))
@@ -307,13 +291,6 @@ def test_predict_names_the_categories_that_are_missing(put):
     told = refused("predict", "t-rskc", "t.csv", "--out", "out2.csv")
     assert "lacks 1 of the" in told
     assert "'kind'; add it, or fit again" in told
-
-
-def test_predict_says_that_no_case_is_an_outlier(put):
-    put(frame())
-    run(*FIT, "--no-report")
-    told = flat(run("predict", "t-rskc", "t.csv", "--out", "out.csv").stdout)
-    assert "40 cases of t.csv; no case looks like an outlier." in told
 
 
 def page_of(folder):
@@ -376,14 +353,6 @@ def test_rows_without_a_value_are_no_outliers(put, rows):
     assert (labels("t-rskc").observed == 0).sum() == rows
     predicted = flat(run("predict", "t-rskc", "t.csv", "--out", "new.csv").stdout)
     assert counted in predicted
-
-
-def test_a_number_that_was_given_was_not_tested(put):
-    put(frame())
-    told, page = flat(run(*FIT).stdout), page_of("t-rskc")
-    brief = "2 clusters were asked for, and K-means finds as many in any data; rskc select-k says"
-    assert f"Not tested: {brief} how many the data support." in told
-    assert brief in page
 
 
 def test_the_page_says_how_cases_without_names_are_numbered(put):

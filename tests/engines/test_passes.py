@@ -254,20 +254,6 @@ def test_cases_that_are_all_alike_stay(passes):
 
 @needs_compiler
 @each_dtype
-@pytest.mark.parametrize(("n", "q", "K", "m"), [(60, 40, 3, 0), (60, 40, 3, 6), (300, 3, 5, 10)])
-def test_both_make_the_same_single_moves(dtype, n, q, K, m):
-    rng = np.random.default_rng(n + m)
-    X, weights = rng.normal(size=(n, q)).astype(dtype), rng.random((4, q))
-    before = partitions(rng, 4, n, K, m)
-    groups, sums, moves = move(_passes, X, weights, before, K)
-    twin, twin_sums, twin_moves = move(passes_numpy, X, weights, before, K)
-    assert_array_equal(groups, twin)
-    assert_array_equal(moves, twin_moves)
-    assert_allclose(sums.totals, twin_sums.totals, atol=1e-9)
-
-
-@needs_compiler
-@each_dtype
 @pytest.mark.parametrize("seed", range(4))
 def test_rounds_that_look_at_some_cases_only_miss_no_move(dtype, seed):
     """Of clusters that lie apart most cases need not be screened again; the twin screens all."""

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rskc import RobustSparseKMeans
-from rskc.files import TableError, read_table, write_csv
+from rskc.files import TableError, read_table
 
 PLAIN = "id,a,b\nu,1,2.5\nv,NA,-3e2\nw,0.1,\n"
 
@@ -84,12 +84,6 @@ def test_dialects_of_text_say_the_same(put, name, change, options):
     assert_plain(read_table(put(change(PLAIN), name), **options))
 
 
-@pytest.mark.parametrize("name", ["t.csv.gz", "t.tsv.gz"])
-def test_compressed_text(put, name):
-    text = PLAIN if "csv" in name else PLAIN.replace(",", "\t")
-    assert_plain(read_table(put(gzip.compress(text.encode()), name)))
-
-
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
 def test_other_encodings_when_asked_for(put, encoding):
     path = put("id,größe\nä,1\nö,2\n".encode(encoding))
@@ -158,17 +152,6 @@ def test_without_header(put):
     assert "header=False" in complaint(path)
 
 
-def test_whole_numbers_are_fine_names(put):
-    assert list(read_table(put("0,1\n5,6\n")).data.columns) == ["0", "1"]
-
-
-def test_numbers_begin_late(put):
-    """What the first rows hold does not decide: neither whole numbers nor missing ones."""
-    rows = ["1,,5"] * 300 + ["1.25,3e-2,5"]
-    table = read_table(put("a,b,c\n" + "\n".join(rows)))
-    assert list(table.data.iloc[-1]) == [1.25, 0.03, 5]
-
-
 def test_text_begins_late(put):
     text = "a,b\n" + "1,\n" * 300 + "2,late\n" + "3,later\n"
     words = complaint(put(text))
@@ -182,28 +165,6 @@ def test_floats_read_back_exactly(put):
     values = np.random.default_rng(0).normal(size=500) * 10.0 ** np.arange(-250, 250)
     path = put("a\n" + "\n".join(map(repr, values.tolist())))
     np.testing.assert_array_equal(read_table(path).data["a"], values)
-
-
-def test_wide_text_with_odd_cells(put):
-    p = 1500
-    rows = [",".join(f"x{j}" for j in range(p)), ",".join(["1"] * p)]
-    rows += [",".join(["2"] * (p - 1) + [" NA "]), ",".join([" 3 "] + ["4"] * (p - 1))]
-    table = read_table(put("\n".join(rows)))
-    assert table.data.shape == (3, p)
-    assert table.n_missing == 1
-    assert table.data.iloc[2, 0] == 3
-
-
-def test_a_table_goes_into_the_model(put):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc"))
-    frame.insert(0, "case", [f"case {i}" for i in range(40)])
-    path = put("", "t.csv")
-    write_csv(frame, path)
-    table = read_table(path)
-    np.testing.assert_array_equal(table.data.to_numpy(), frame[list("abc")].to_numpy())
-    model = RobustSparseKMeans(2, random_state=0).fit(table.data)
-    assert list(model.cases_frame()["case"][:2]) == ["case 0", "case 1"]
 
 
 # --- Complaints about text ------------------------------------------------------------------------
@@ -296,13 +257,6 @@ def test_dates_as_people_write_them(put, text, day):
     np.testing.assert_allclose(days, [day, np.nan, day])
 
 
-def test_dates_of_which_the_day_is_not_clear(put):
-    path = put("a,day\n1,1/2/2024\n2,3/4/2024\n")
-    assert "not clear whether day or month comes first in 'day'" in complaint(
-        path, date_columns="numbers"
-    )
-
-
 @pytest.mark.parametrize("text", ["31 Dozen 2024", "1.2.3.4", "2024-13", "7 of 10"])
 def test_words_and_numbers_that_are_no_dates(put, text):
     path = put(f"a,b\n1,{text}\n2,{text}\n")
@@ -326,15 +280,6 @@ def test_other_separators(put, mark):
     assert "it has one, 'a~b': if another mark" in complaint(put("a~b\nu~1\nv~2\n"))
     words = put(f"a{mark}b,c{mark}d\n1,2\n")
     assert list(read_table(words).data.columns) == [f"a{mark}b", f"c{mark}d"]
-
-
-def test_text_columns_are_left_out_when_asked(put):
-    path = put("id,a,sex,when\nx,1,f,2024-01-01\ny,2,m,2024-01-02\n")
-    words = complaint(path)
-    assert "'sex', 'when'" in words
-    table = read_table(path, text_columns="drop")
-    assert list(table.data.columns) == ["a"]
-    assert table.dropped == {"sex": "text", "when": "dates"}
 
 
 WRITTEN = [

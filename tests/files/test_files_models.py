@@ -26,7 +26,6 @@ from rskc import RobustSparseKMeans, load, save
 from rskc.files import ModelFileError, models, read_model
 from rskc.files._contents import pack
 from rskc.model.fitted import ATTRIBUTES
-from skips import skip_without
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 5)) + 4 * (np.arange(60) % 3)[:, None] * np.eye(5)[0]
@@ -261,16 +260,6 @@ def test_extra_goes_with_it(path):
     assert read_model(path).extra == {}
 
 
-def test_starts_in_blocks_are_saved_as_an_array(path):
-    skip_without("dask")
-    import dask.array as array
-
-    model = fitted(init=array.from_array(X[:3], chunks=(2, 5)))
-    save(model, path)
-    assert same(load(path).init, X[:3])
-    assert isinstance(model.init, array.Array)
-
-
 def test_what_cannot_be_saved_is_named(path):
     def starts(X, n_clusters, random_state):
         return X[:n_clusters]
@@ -337,10 +326,6 @@ def test_foreign_files_are_refused(path, tmp_path):
     assert "empty" in refusal(path)
     assert "not a file" in refusal(tmp_path)
     assert "not there" in refusal(tmp_path / "nowhere")
-
-
-def test_a_stranger_may_write_a_good_file(saved_bytes, path):
-    assert load(rewritten(saved_bytes, path)).n_clusters == 3
 
 
 def test_a_future_version_is_named(saved_bytes, path):

@@ -23,7 +23,6 @@ from rskc.displays import ClusterDisplay, HeatmapDisplay, WeightsDisplay
 from rskc.exceptions import FitWarning
 from rskc.files import read_table, write_ranked_lists
 from rskc.inputs.categories import CategoryEncoder, encoded_blocks
-from rskc.metrics import classification_error_rate
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability
 from rskc.selection.references import (
@@ -96,25 +95,6 @@ def test_a_column_of_categories_has_the_variance_of_a_number_in_halves(cells, ra
     assert encoder.masses.sum() == pytest.approx(1)
 
 
-def test_true_and_false_are_a_standardized_number_in_halves():
-    flags = np.array([True, False, False, True, False, False])
-    found = CategoryEncoder().fit_transform(pd.DataFrame({"f": flags}))
-    between = ((found[0] - found[1]) ** 2).sum()
-    assert between == pytest.approx(2 / np.pi / flags.var())
-
-
-def test_columns_of_two_values_do_not_lead_where_numbers_have_the_clusters():
-    """With variance 1, two clusters go by a column of noise: the error rate was 0.5."""
-    rng = np.random.default_rng(0)
-    kind = np.arange(150) % 2
-    columns = {f"x{j}": rng.normal(size=150) + 2.5 * kind for j in range(3)}
-    columns |= {f"b{j}": rng.random(150) < 0.5 for j in range(4)}
-    X = ColumnStandardizer("mean", "std").fit_transform(pd.DataFrame(columns))
-    for bound in ("auto", None):
-        model = fitted(X, 2, l1_bound=bound)
-        assert classification_error_rate(model.labels_, kind) < 0.1
-
-
 def test_kinds_of_columns_of_pandas_and_polars():
     text = ["a", "b", "a", None, "b", "a"]
     columns = {
@@ -168,12 +148,6 @@ def test_ordered_categories_are_standardized_ranks():
         assert_allclose(CategoryEncoder(ordinal=ordinal).fit_transform(X)[:, 0], expected)
     numbers = pd.DataFrame({"g": [10, 30, 20, 30, 10]})
     assert_allclose(CategoryEncoder(ordinal=["g"]).fit_transform(numbers)[:, 0], expected[:5])
-
-
-def test_categories_of_two_cases_each_name_the_cases():
-    with pytest.raises(ValueError, match="3 categories in 6 cases: they name the cases"):
-        CategoryEncoder().fit(pd.DataFrame({"c": list("aabbcc")}))
-    CategoryEncoder().fit(pd.DataFrame({"c": list("aabbccc")}))
 
 
 def test_one_category_and_none_tell_nothing():
@@ -287,13 +261,6 @@ def test_results_speak_of_columns(frame, model):
     assert "2 of 600 cells missing" in model.summary()
 
 
-def test_a_table_of_numbers_has_no_encoder(frame):
-    numbers = frame[["size", "noise"]]
-    model = fitted(frame).fit(numbers)
-    assert not hasattr(model, "encoder_")
-    assert_array_equal(model.labels_, fitted(numbers.to_numpy()).labels_)
-
-
 def test_methods_take_frames_with_the_same_columns(frame, model):
     assert_array_equal(model.predict(frame), model.labels_)
     assert_allclose(model.transform(frame).min(axis=1) ** 2, model.distances_, atol=1e-9)
@@ -314,14 +281,6 @@ def test_a_category_that_is_not_known(frame, model):
     Z[0, [names.index(f"color = {c}") for c in ("blue", "green", "red")]] = 0
     weights = model.feature_weights_[model.encoder_.columns]
     assert_allclose(distance**2, ((Z - model.cluster_centers_) ** 2 * weights).sum(1)[None])
-
-
-def test_groups_of_columns_hold_categories(frame):
-    groups = {"looks": ["size", "color"]}
-    model = fitted(frame, feature_groups=groups, trim=0.02)
-    assert model.group_names_.tolist() == ["looks", "noise", "letter", "flag"]
-    assert_array_equal(model.feature_group_, [0, 1, 0, 2, 3])
-    assert_allclose(model.feature_weights_[[0, 2]], model.group_weights_[0] / 2)
 
 
 def test_clones_and_pipelines(frame):
@@ -395,18 +354,6 @@ def test_steps_of_one_cloud_keep_their_correlation():
     drawn = stepped_reference(X, np.array([0, 1, 1]), NORMAL).draw(rng)
     own, found = (np.corrcoef(cells[:, 0], cells[:, 2])[0, 1] for cells in (X, drawn))
     assert 0.8 * own < found < 1.1 * own  # without the strengthening it is 0.8, the root of 2 / pi
-
-
-@pytest.mark.parametrize(("share", "expected"), [(0.0, 1), (0.9, 3)])
-def test_columns_in_clumps_are_no_clusters(share, expected):
-    rng = np.random.default_rng(1)
-    kind, n = np.arange(120) % 3, 120
-    other = rng.integers(0, 3, (n, 4))
-    letters = np.where(rng.random((n, 4)) < share, kind[:, None], other)
-    table = pd.DataFrame(np.array(list("abc"))[letters], columns=list("pqrs"))
-    table["x"] = rng.normal(size=n)
-    how = {"n_splits": 2, "n_references": 5, "n_jobs": 1, "progress": False, "random_state": 0}
-    assert Stability(RobustSparseKMeans(n_init=5), [2, 3], **how).fit(table).n_clusters_ == expected
 
 
 def test_searches_take_categories(frame):
@@ -563,14 +510,6 @@ def test_none_is_a_word_among_words_and_a_missing_number(table, frame):
     assert "rskc explore t.csv --missing None" in told
     model = load("t-rskc/model.rskc")
     assert model.encoder_.columns_[1].categories == ("much", "some")
-
-
-def test_a_first_column_of_words_may_hold_none(table):
-    words = ["None", "some", "NA", "much"] * 30
-    pd.DataFrame({"drinks": words, "x": np.arange(N) % 7}).to_csv("t.csv", index=False)
-    found = read_table("t.csv", text_columns="categories")
-    assert found.categories["drinks"] == ("None", "much", "some")
-    assert found.n_missing == 30
 
 
 def test_a_mixed_table_without_an_option(table):

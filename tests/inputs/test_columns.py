@@ -215,15 +215,6 @@ def test_the_option_that_is_named_overrules(put):
     assert "perhaps 'id' or" in refused("fit", "t.csv", *wrong)
 
 
-def test_days_as_numbers_are_left_out_and_said(put):
-    put(frame(visit=20200101 + COUNT % 28 + 100 * (COUNT % 12), id=COUNT))
-    told = flat(run("fit", "t.csv", "-k", "2", "--n-init", "5", "--no-report").stderr)
-    assert (
-        "Column 'visit' holds dates such as 20200101 and was left out; to cluster by it, add "
-        "--use-column visit." in told
-    )
-
-
 def test_text_is_set_aside_by_its_name_and_else_refused_by_name_if_asked(put):
     words = np.array(["x", "y"])[GROUP]
     put(frame(label=words, cls=words).assign(case=[f"P{i}" for i in range(N)]))
@@ -415,14 +406,6 @@ def test_ids_of_which_one_repeats_stay(put, first):
     put(frame(customer_id=[*ids[:30], *ids[:10]]))
     told = flat(run("fit", "t.csv", "-k", "2", "--no-report", "--force").stderr)
     assert "; to name the cases by it, add --id-column customer_id" in told
-
-
-def test_copies_of_cases_are_said(put):
-    made = frame(customer_id=[f"P{i}" for i in range(N)])
-    put(pd.concat([made, made[:3]]))
-    told = flat(run("fit", "t.csv", "-k", "2", "--n-init", "5", "--no-report").stderr)
-    assert "('P0', 'P1', 'P2'), 3 of them with the same cells" in told
-    assert "3 cases are exact copies of others" in told
 
 
 def test_copies_are_those_that_no_chance_explains():

@@ -54,10 +54,6 @@ def test_a_frame_is_its_numbers_and_its_names(frame, model):
     assert_same_fit(model, make_model().fit(X))
 
 
-def test_arrays_have_no_names(model):
-    assert not hasattr(model.fit(X), "feature_names_in_")
-
-
 @pytest.mark.parametrize("method", ["predict", "transform", "score", "score_samples", "is_outlier"])
 def test_other_columns_are_refused(frame, model, method):
     method = getattr(model.fit(frame), method)
@@ -67,12 +63,6 @@ def test_other_columns_are_refused(frame, model, method):
         method(frame[NAMES[:3]])
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         method(X)
-
-
-def test_the_other_library_is_as_good(frame, model):
-    model.fit(frame)
-    for make in FRAMES.values():
-        assert_array_equal(model.predict(make(X)), model.labels_)
 
 
 def test_integer_columns_are_numbers_and_boolean_ones_standardized(library, model):
@@ -91,13 +81,6 @@ def test_integer_columns_are_numbers_and_boolean_ones_standardized(library, mode
     expected = make_model().fit(numbers)
     assert_array_equal(model.labels_, expected.labels_)
     np.testing.assert_allclose(model.feature_weights_, expected.feature_weights_, atol=1e-9)
-
-
-def test_nullable_pandas_columns_are_numbers(model):
-    numbers = np.round(10 * X)
-    nullable = pd.DataFrame(numbers.astype(int), columns=NAMES).convert_dtypes()
-    assert_array_equal(model.fit(nullable).predict(nullable), model.labels_)
-    assert_same_fit(model, make_model().fit(numbers))
 
 
 def test_float32_frames_stay_float32(model):
@@ -136,13 +119,6 @@ def test_dates_are_refused_by_name(library, model):
         model.fit(frame)
 
 
-def test_missing_cells_are_missing_cells(library, model):
-    missing = KINDS[library].DataFrame({"a": [1.0, None, 3.0], "b": [1.0, 2.0, 3.0]})
-    model.set_params(trim=0).fit(missing)
-    assert model.n_missing_ == 1
-    assert_array_equal(model.predict(missing), model.labels_)
-
-
 @pytest.mark.parametrize("output", KINDS)
 def test_set_output_wins_over_the_input(frame, model, output):
     kind = KINDS[output].DataFrame
@@ -151,11 +127,6 @@ def test_set_output_wins_over_the_input(frame, model, output):
     assert list(distances.columns) == [f"robustsparsekmeans{k}" for k in range(3)]
     plain = model.set_output(transform="default").transform(frame)
     assert_array_equal(distances.to_numpy(), plain)
-
-
-def test_the_support_names_the_features(frame, model):
-    model.set_params(n_features=2).fit(frame)
-    assert_array_equal(model.feature_names_in_[model.get_support()], NAMES[:2])
 
 
 def test_a_word_among_numbers_in_text_is_no_category():

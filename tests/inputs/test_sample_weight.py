@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from engine_kinds import KINDS, to_strict
-from rskc import RobustSparseKMeans, SmallClusterWarning
+from rskc import RobustSparseKMeans
 from rskc.datasets import make_figure1
 from rskc.engines.arrays import weighted_median
 from rskc.inputs.arrays import to_numpy
@@ -26,7 +26,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
 
 each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 seeds = st.integers(0, 2**32 - 1)
-few = settings(max_examples=6)
 K = 3
 
 
@@ -164,16 +163,6 @@ def test_by_hand_the_last_case_is_trimmed_in_part():
     assert (model.n_trim_, model.trim_) == (1, 0.25)
 
 
-def test_what_is_trimmed_is_the_share_of_the_weight():
-    X, start = table(3)
-    weights = np.random.default_rng(3).uniform(0.2, 3, 45)
-    model = fitted(X, start, weights, trim=0.1, l1_bound=None)
-    gone = model.trimmed_
-    assert weights[gone].sum() >= 0.1 * weights.sum()
-    assert weights[gone].sum() - weights[gone].min() < 0.1 * weights.sum()
-    assert model.trim_ == pytest.approx(0.1)
-
-
 @pytest.mark.parametrize("init", ["random", "k-means++", "robust"])
 def test_starts_are_drawn_as_among_copies(init):
     X, _ = table(4, 1002)
@@ -199,16 +188,6 @@ def test_the_data_decide_by_weight():
     assert_array_equal(np.repeat(one.outliers_, weights), other.outliers_)
 
 
-def test_many_clusters_with_weights():
-    rng = np.random.default_rng(6)
-    X = rng.normal(size=(120, 3)) + 20 * rng.normal(size=(12, 3))[np.arange(120) % 12]
-    weights = rng.integers(1, 4, 120)
-    model = RobustSparseKMeans(12, trim=0, l1_bound=None, random_state=0)
-    one = clone(model).fit(X, sample_weight=weights)
-    other = clone(model).fit(np.repeat(X, weights, axis=0))
-    assert_allclose(one.inertia_, other.inertia_, rtol=1e-9)
-
-
 def test_many_clusters_with_cases_that_are_trimmed_in_part():
     rng = np.random.default_rng(6)
     truth = np.arange(180) % 12
@@ -216,37 +195,6 @@ def test_many_clusters_with_cases_that_are_trimmed_in_part():
     model = RobustSparseKMeans(12, trim=0.05, l1_bound=None, random_state=0)
     model.fit(X, sample_weight=rng.random(180))
     assert rand_score(model.labels_, truth) == 1
-
-
-def test_a_case_of_weight_0_is_judged_with_bounded_cells():
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(80, 6)) + 4 * np.eye(6)[np.arange(80) % 3]
-    X[rng.random(X.shape) < 0.1] = 40
-    weights = np.ones(80)
-    weights[::8] = 0
-    model = RobustSparseKMeans(3, cells=3.3, random_state=0).fit(X, sample_weight=weights)
-    assert_array_equal(model.labels_, model.predict(X))
-    assert_array_equal(model.outliers_, model.is_outlier(X))
-
-
-def test_a_clump_is_counted_in_cases():
-    rng = np.random.default_rng(1)
-    truth = np.repeat([0, 1, 2], [60, 60, 8])
-    X = rng.normal(size=(128, 6)) + 8 * rng.normal(size=(3, 6))[truth]
-    model = RobustSparseKMeans(3, trim=0.1, random_state=0)
-    with pytest.warns(SmallClusterWarning, match="8 of the cases that are trimmed"):
-        model.fit(X, sample_weight=rng.integers(1, 5, 128))
-
-
-def test_a_sample_of_very_many_cases_goes_by_mass():
-    rng = np.random.default_rng(7)
-    labels = np.arange(33_000) % 3
-    X = rng.normal(size=(33_000, 2)) + 12 * np.eye(3, 2)[labels]
-    weights = np.where(labels == 0, 3.0, 1.0)
-    model = RobustSparseKMeans(3, trim=0.05, l1_bound=None, random_state=0)
-    found = clone(model).fit(X, sample_weight=weights)
-    sizes = np.bincount(found.labels_, weights)
-    assert_array_equal(np.sort(sizes), np.sort(np.bincount(labels, weights)))
 
 
 @each_kind

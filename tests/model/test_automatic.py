@@ -1,6 +1,5 @@
 """What the data decide: the features that differ, and the cases that are outlying."""
 
-import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,14 +8,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import chi2, f_oneway, kruskal, rankdata
 
 from rskc import RobustSparseKMeans, SmallClusterWarning
-from rskc.datasets import make_contaminated, make_design, make_simulation
+from rskc.datasets import make_design, make_simulation
 from rskc.engines import engine_for
-from rskc.engines.memory import MemoryEngine
 from rskc.metrics import classification_error_rate
 from rskc.model import automatic, outliers
 from rskc.model.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
 from rskc.model.outliers import far_of, judge
-from rskc.solver import finish as finish_module
 
 OF_CHOICE = ("feature_statistics_", "feature_p_values_", "n_features_different_")
 
@@ -118,12 +115,6 @@ def test_the_papers_simulation_with_nothing_but_k(number, seed):
     assert model.n_features_enough_ <= model.n_features_different_
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_noise_has_hardly_any_features(seed):
-    X = np.random.default_rng(seed).normal(size=(60, 5000))
-    assert 1 <= fit(X, random_state=seed).get_support().sum() <= 5
-
-
 def test_the_attributes_say_what_was_tested():
     X = make_simulation(1, random_state=3).data
     model = fit(X, trim=0.05)
@@ -154,24 +145,6 @@ def test_edges(options):
     assert noise.get_support().sum() >= 1
     few = fit(np.array([[0.0], [0.1], [5.0], [5.1]]), 2, **options)
     assert_array_equal(few.labels_[:2] == few.labels_[2:], [False, False])
-
-
-@pytest.mark.parametrize("options", [{}, {"trim": 0.1}])
-def test_missing_cells(options):
-    data = make_design("line, cells", random_state=1)
-    rng = np.random.default_rng(0)
-    X = np.where(rng.random(data.data.shape) < 0.1, np.nan, data.data)
-    X[5] = np.nan  # nothing observed
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        model = fit(X, 4, **options)
-    support = model.get_support()
-    assert support[:10].all()
-    assert support[10:].sum() <= 2
-    usual = np.arange(120) != 5
-    assert classification_error_rate(model.labels_[usual], data.labels[usual]) < 0.05
-    assert model.outliers_[data.outlying].mean() > 0.8
-    assert model.outliers_[5]
 
 
 # ---- Outliers
@@ -236,23 +209,6 @@ def test_outliers_are_those_of_new_cases_and_scores_follow(options):
     assert_allclose(model.distances_, own**2 @ model.feature_weights_)
 
 
-def test_cells_outside_the_clusters_features_are_found():
-    design = make_design("line, cells", random_state=0)
-    both, paper = (fit(design.data, 4, outlier_rule=rule) for rule in ("both", "paper"))
-    assert both.outliers_[design.outlying].all()
-    assert paper.outliers_[design.outlying].mean() < 0.9
-    assert np.isinf(paper.unweighted_outlier_threshold_)
-
-
-def test_new_cases_are_flagged_as_seldom_as_those_of_the_fit():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(560, 2000))
-    X[:, :40] += 3 * (np.arange(560) % 2)[:, None]
-    model = fit(X[:60], 2)  # a case of the fit pulls its center towards itself
-    assert model.is_outlier(X[60:]).mean() < 0.03
-    assert model.outliers_.mean() <= 0.05
-
-
 # ---- Trimming
 
 
@@ -275,15 +231,6 @@ def test_reweighting_ends_where_nothing_changes(options):
     assert_allclose(model.cluster_centers_, means)
     assert_array_equal(model.predict(X), model.labels_)
     assert_array_equal(model.trimmed_, model.outliers_)
-
-
-def test_a_given_share_is_the_method_of_the_paper():
-    X = make_contaminated("shared_cell", random_state=0).data
-    model = fit(X, trim=0.1, l1_bound=3.5)
-    assert model.n_trim_ == model.trimmed_weighted_.sum() == 6
-    assert model.trim_ == 0.1
-    again = fit(X, trim=0.1, l1_bound=3.5, reweight=True)
-    assert again.n_trim_ < 12
 
 
 def test_a_small_cluster_is_no_group_of_outliers():
@@ -332,13 +279,6 @@ def test_of_many_cases_evenly_spaced_ones_are_ranked(monkeypatch):
     numbers, masses = automatic.ranked_cases(engine)
     assert_array_equal(numbers, np.arange(0, 100, 9))
     assert masses is None
-
-
-@pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
-@pytest.mark.parametrize("K", [7, 8])
-def test_hardly_more_cases_than_clusters(K):
-    X = np.array([[0.0, 1.0], [5, 0], [9, 1], [20, 7], [30, 2], [35, 9], [50, 3], [50.1, 3]])
-    assert_same_partition(fit(X, K).labels_, np.array([0, 1, 2, 3, 4, 5, 6, K - 1]))
 
 
 def test_sums_of_squares_are_scaled_up_for_missing_coordinates():
@@ -408,41 +348,3 @@ def test_very_many_cases_are_decided_by_a_sample(options, monkeypatch):
     assert_array_equal(model.predict(X), model.labels_)
     if options.get("l1_bound", "auto") == "auto":
         assert_array_equal(np.flatnonzero(model.get_support()), np.arange(5))
-
-
-def test_flags_of_a_few_among_millions_of_cases_may_still_change(monkeypatch):
-    """Fewer passes over all cases are made; labels are those of the centers all the same."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(4000, 10)) * np.where(rng.random((4000, 1)) < 0.05, 3, 1)
-    X[:, :3] += 2 * np.eye(3)[rng.integers(3, size=4000)]
-    sums, known = [], MemoryEngine.sums
-    monkeypatch.setattr(
-        MemoryEngine, "sums", lambda engine, *of: sums.append(len(engine.X)) or known(engine, *of)
-    )
-    found = []
-    for millions in (1000, 10**6):
-        monkeypatch.setattr(finish_module, "MILLIONS", millions)
-        sums.clear()
-        found.append((fit(X, tol=0.001), sums.count(len(X))))
-    (quick, few), (exact, many) = found
-    assert few < many
-    assert_array_equal(quick.predict(X), quick.labels_)
-    assert_array_equal(exact.trimmed_, exact.outliers_)
-    assert 0 < (quick.trimmed_ != quick.outliers_).sum() <= 0.01 * len(X)
-    assert quick.objective_ == pytest.approx(exact.objective_, rel=0.02)
-
-
-def test_starts_may_be_given(table):
-    free = fit(table)
-    given = fit(table, init=free.cluster_centers_)
-    assert_same_partition(free.labels_, given.labels_)
-
-
-@pytest.mark.parametrize("bound", ["auto", "half"])
-def test_one_cluster_gives_no_reason_to_prefer_features(bound):
-    """There is nothing between clusters: the first features would get all the weight."""
-    X = np.random.default_rng(0).normal(size=(30, 9))
-    model = RobustSparseKMeans(1, l1_bound=bound, random_state=0).fit(X)
-    assert model.l1_bound_ is None
-    assert_array_equal(model.feature_weights_, np.ones(9))
-    assert not hasattr(model, "n_features_different_")

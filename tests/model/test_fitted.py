@@ -63,13 +63,6 @@ def test_what_predicts_can_be_sent(model):
         predictor.thresholds = limits
 
 
-def test_kinds_of_warnings_go_with_their_words():
-    with pytest.warns(UserWarning, match="Not converged"):
-        model = RobustSparseKMeans(3, max_iter=1, random_state=0).fit(X)
-    assert len(model.warning_kinds_) == len(model.warnings_)
-    assert "not converged" in model.warning_kinds_
-
-
 @pytest.mark.parametrize(("share", "n", "m"), [(10 / 78, 78, 10), (0.29, 100, 29), (0.1, 9, 0)])
 def test_shares_are_rounded_down_but_for_rounding_errors(share, n, m):
     assert count_of(share, n) == m

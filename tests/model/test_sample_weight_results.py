@@ -10,7 +10,6 @@ from rskc import RobustSparseKMeans
 from rskc.inputs.categories import CategoryEncoder
 from rskc.markers import marker_effects
 from rskc.metrics import revised_silhouette
-from rskc.selection import Stability
 from rskc.utils.wording import percent
 from skips import CLI, skip_without
 
@@ -81,47 +80,6 @@ def test_a_case_of_weight_3_is_three_copies(kind):
     other = model_of(kind).fit(rows(table, np.repeat(np.arange(n), weights)))
     assert_same_fit(one, other)
     assert_array_equal(np.repeat(one.labels_, weights), other.labels_)
-
-
-@each_kind
-def test_a_case_of_weight_0_is_absent(kind):
-    n = 90
-    table, weights = TABLES[kind](2, n), np.random.default_rng(2).integers(0, 3, n)
-    there = np.flatnonzero(weights)
-    one = model_of(kind).fit(table, sample_weight=weights)
-    other = model_of(kind).fit(rows(table, there), sample_weight=weights[there])
-    assert_same_fit(one, other)
-    assert_array_equal(one.labels_[there], other.labels_)
-    assert_array_equal(one.labels_, one.predict(table))
-
-
-@each_kind
-def test_scaling_all_weights_changes_nothing(kind):
-    table, weights = TABLES[kind](3, 90), np.random.default_rng(3).uniform(0.2, 3, 90)
-    one = model_of(kind).fit(table, sample_weight=weights)
-    other = model_of(kind).fit(table, sample_weight=weights * 8)
-    assert_same_fit(one, other, 1 / 8)
-    assert_array_equal(one.labels_, other.labels_)
-
-
-@each_kind
-def test_what_the_data_decide_goes_by_weight(kind):
-    table, weights = TABLES[kind](4, 90), np.random.default_rng(4).integers(1, 4, 90)
-    free = model_of(kind, trim="auto", l1_bound="auto", n_init=10)
-    one = clone(free).fit(table, sample_weight=weights)
-    other = clone(free).fit(rows(table, np.repeat(np.arange(90), weights)))
-    assert one.n_features_different_ == other.n_features_different_
-    assert_allclose(one.feature_statistics_, other.feature_statistics_, rtol=1e-5)
-    assert_allclose(one.trim_, other.trim_)
-
-
-@each_kind
-def test_searches_with_weights(kind):
-    table, weights = TABLES[kind](5, 60), np.random.default_rng(5).integers(1, 4, 60)
-    search = Stability(model_of(kind), [2, 3], n_splits=2, n_references=2, random_state=0, n_jobs=1)
-    found = search.fit(table, sample_weight=weights)
-    assert_array_equal(found.best_estimator_.sample_weight_, weights)
-    assert found.table_.stability[1] > 0.8
 
 
 def test_shares_of_categories_by_hand():

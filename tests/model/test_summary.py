@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
-from rskc import RobustSparseKMeans, SmallClusterWarning
-from rskc.datasets import make_contaminated, make_figure1
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_figure1
 from rskc.metrics import revised_silhouette
 from rskc.model.summary import FeatureCounts, count_features
 from skips import Optional
@@ -140,20 +140,6 @@ def test_cases_frame_with_the_data(model, table):
     assert frame["silhouette"].between(0, 1).all()
 
 
-def test_what_is_observed_in_full_is_one_to_the_last_digit():
-    X = np.random.default_rng(0).normal(size=(40, 300))
-    X[:20, :9] += 5
-    X[3, 5] = np.nan
-    share = (
-        RobustSparseKMeans(2, trim=0, l1_bound=None, random_state=0)
-        .fit(X)
-        .cases_frame(X)
-        .observed.to_numpy()
-    )
-    assert (np.delete(share, 3) == 1).all()
-    assert share[3] == pytest.approx(1 - 1 / 300)
-
-
 def test_a_notebook_counts_the_features_with_weight():
     X = np.random.default_rng(0).normal(size=(60, 30))
     X[:20, :3] += 6
@@ -188,18 +174,6 @@ def test_other_data_than_those_of_the_fit_are_refused(n_clusters):
 def test_a_model_that_is_not_fitted_has_nothing_to_tell(method):
     with pytest.raises(NotFittedError):
         getattr(RobustSparseKMeans(), method)()
-
-
-def test_permuted_cases_have_permuted_rows():
-    order = np.random.default_rng(0).permutation(60)
-    names = np.array([f"case {i}" for i in range(60)])
-    start = {"init": START, "n_init": 1}
-    one = fit(named(names), **start).cases_frame(named(names))
-    other = named(names[order], X[order])
-    two = fit(other, **start).cases_frame(other)
-    pd.testing.assert_frame_equal(
-        two.set_index("case").loc[names], one.set_index("case"), rtol=1e-9, check_index_type=False
-    )
 
 
 # ---- Names of cases
@@ -366,26 +340,6 @@ def test_long_and_broken_names_are_shortened():
     assert len(lines_of(model)) < 40
     assert "aaa... 0." in model.summary()
     assert model.features_frame()["feature"][0] == "a" * 10_000
-
-
-def test_many_clusters_and_features_do_not_flood_it():
-    wide = np.random.default_rng(0).standard_normal((80, 300))
-    model = fit(wide, n_clusters=40, trim=0.2, n_init=1)
-    assert len(lines_of(model)) <= 26
-    assert "and 20 more" in " ".join(model.summary().split())
-
-
-def test_settings_changed_later_do_not_break_it():
-    model = fit(X, l1_bound=None).set_params(n_features=2, n_clusters=7, trim=0.4)
-    assert "all, with equal weights" in model.summary()
-    assert "3 clusters of 60 cases" in model.summary()
-
-
-def test_warnings_name_cases_as_the_frame_does():
-    outlying = make_contaminated("clump_rows", random_state=0).data
-    frame = pd.DataFrame(outlying, index=[f"patient {i}" for i in range(len(outlying))])
-    with pytest.warns(SmallClusterWarning, match="patient"):
-        RobustSparseKMeans(3, trim=0.1, l1_bound=3.5, random_state=0).fit(frame)
 
 
 # ---- Features in words

@@ -14,7 +14,6 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
@@ -27,7 +26,6 @@ from rskc.preprocessing.preparer import FLOORED
 from rskc.report import Report, make_report, summarize
 from rskc.report._charts import curves_of
 from rskc.report._clusters import short_names
-from rskc.report._facts import plain_numbers
 from rskc.report._words import IN_BRIEF, advise
 from rskc.report.page import TEMPLATES, embedded_json, render, vega_script
 from rskc.selection.findings import describe
@@ -152,18 +150,6 @@ def test_markers_of_the_page_are_those_of_the_frame(model, X, summary):
     assert "Selected" not in page
 
 
-def test_of_two_clusters_none_is_between():
-    """Effect and separation are then the same number, up to rounding."""
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        X = rng.normal(size=(40, 5)) * rng.uniform(0.1, 100, 5)
-        X[:15] += rng.normal(size=5) * 300
-        markers = summarize(fit(X, 2, l1_bound=None), X)["markers"]
-        words = [row["words"] for group in markers for row in group["top"]]
-        assert words
-        assert all(text.endswith(("SD above", "SD below")) for text in words)
-
-
 def test_profiles_have_no_signed_zero_and_logarithms_geometric_means(X):
     table = pd.DataFrame(np.abs(X), columns=list("abcdef"))
     model, notes = fit(table), []
@@ -190,14 +176,6 @@ def test_alarms_stand_at_the_top(model, X):
     assert page.index('class="headline"') < first < page.index('class="tiles"')
     assert page.count(f"<strong>{about[0]}.</strong>") == 1
     assert page.index(f"<strong>{about[0]}.</strong>") > first
-
-
-def test_features_that_hardly_differ_are_no_markers():
-    X = make_data(6000, 8)
-    summary = summarize(fit(X, l1_bound=2.8, n_init=1), X)
-    assert summary["result"]["n_selected"] > 2
-    for group in summary["markers"]:
-        assert {row["feature"] for row in group["top"]} == {"x0", "x1"}
 
 
 def test_a_cluster_without_markers_says_so(model, summary):
@@ -279,29 +257,6 @@ def test_too_many_outliers_to_draw_are_drawn_in_part():
     farthest = str(int(np.argmax(model.distances_)))
     assert farthest in chart["data"]["points"]["case"]
     assert any("the farthest among them" in note for note in chart["notes"])
-
-
-@pytest.mark.parametrize("kind", ["pandas", "polars", "float32", "list"])
-def test_kinds_of_tables(kind, X):
-    names = [f"gene {j}" for j in range(6)]
-    table = {
-        "pandas": lambda: pd.DataFrame(X, index=[f"case {i}" for i in range(60)], columns=names),
-        "polars": lambda: pl.DataFrame(X, schema=names),
-        "float32": lambda: X.astype(np.float32),
-        "list": lambda: X.tolist(),
-    }[kind]()
-    summary = summarize(fit(table), table)
-    assert summary["cases"]["data"]["case"][1] == ("case 1" if kind == "pandas" else "1")
-    named = kind in ("pandas", "polars")
-    assert summary["result"]["top_feature"][:-1] == ("gene " if named else "x")
-
-
-def test_one_cluster(X):
-    summary = summarize(fit(X, 1, l1_bound=None), X)
-    assert summary["result"]["silhouette"] is None
-    assert "silhouettes" not in summary["charts"]
-    assert "second" not in summary["cases"]["data"]
-    assert "There is one cluster and no other to compare it with." in Reader(render(summary)).text
 
 
 @pytest.mark.parametrize("factor", [1e-6, 1e6, 1e150])
@@ -660,15 +615,6 @@ def test_names_are_harmless(place):
     assert max(map(len, re.findall(r"a+", page.replace(make_scripts()["vega"], "")))) <= 2000
 
 
-def test_names_are_shown_as_they_are():
-    X = pd.DataFrame(make_data(), columns=["<b>", "שלום", "{{7*7}}", "🧬", "=cmd()", "a&b"])
-    report = make_report(fit(X, l1_bound=2.4), X)
-    assert set(report.summary["features"]["data"]["feature"]) == set(X.columns)
-    tables = json.loads(re.findall(r'id="table-data">(.*?)</script>', report.html, flags=re.S)[0])
-    assert set(tables["features"]["data"]["feature"]) == set(X.columns)
-    assert "&lt;b&gt;" in report.html
-
-
 def test_embedded_json_is_json():
     value = {"</script>": ["<!--", "&amp;", "\u2028", 1.5, None, "🧬"]}
     text = embedded_json(value)
@@ -829,11 +775,6 @@ def test_missing_package_is_named(monkeypatch, package, model, X):
 def test_sentences_are_those_that_were_reviewed():
     """After a change: ``python tests/sentences.py``, and read what changed."""
     assert sentences.written().splitlines() == sentences.KEPT.read_text("utf-8").splitlines()
-
-
-def test_plain_numbers():
-    assert plain_numbers([1.23456, np.nan, np.inf]) == [1.235, None, None]
-    assert plain_numbers(np.array([True, False])) == [1, 0]
 
 
 def test_the_script_is_kept_and_mended(tmp_path, monkeypatch):

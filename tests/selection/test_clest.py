@@ -14,7 +14,7 @@ from rskc import RobustSparseKMeans
 from rskc.metrics import classification_error_rate
 from rskc.selection import Clest
 from rskc.selection.clest import most_below, paper_rule
-from search_kinds import HOW, assert_one_sentence, corners, search_of, with_missing
+from search_kinds import HOW, assert_one_sentence, corners, search_of
 
 FOLDER = Path(__file__).parents[1] / "reference"
 MODEL = RobustSparseKMeans(l1_bound=4, trim=0.05)
@@ -223,12 +223,6 @@ def test_clest_takes_other_clusterers(reference):
     assert not hasattr(model, "labels_")
 
 
-def test_clest_with_missing_values():
-    clest = quick_clest().fit(with_missing(corners()))
-    assert clest.n_clusters_ == 3
-    assert classification_error_rate(clest.best_estimator_.labels_, np.arange(60) % 3) < 0.1
-
-
 def noise(kind, seed, shape=(60, 20)):
     rng = np.random.default_rng(seed)
     return rng.uniform(size=shape) if kind == "uniform" else rng.standard_normal(shape)
@@ -242,13 +236,6 @@ def test_one_cluster_is_fitted_with_equal_weights():
     assert_array_equal(clest.best_estimator_.feature_weights_, np.ones(5))
     other = quick_clest((2,), estimator=KMeans(n_init=2)).fit(X)
     assert other.best_estimator_.n_clusters == 1
-
-
-@pytest.mark.parametrize("kind", ["uniform", "normal"])
-def test_data_without_clusters_have_one(kind):
-    model = RobustSparseKMeans(l1_bound=3, trim=0.05, n_init=5)
-    clest = Clest(model, (2, 3, 4), **FEW, **HOW)
-    assert clest.fit(noise(kind, 0)).n_clusters_ == 1
 
 
 @pytest.mark.slow

@@ -183,16 +183,6 @@ def test_two_gradients_are_two_clusters():
     assert "4 clusters are stable too" in found.reason_
 
 
-def test_steps_of_a_feature_are_no_gaps_between_clusters():
-    """Five values of a feature that tells nothing, beside normal ones."""
-    rng = np.random.default_rng(2)
-    X = np.column_stack([rng.normal(size=(200, 3)), np.sqrt(2) * rng.integers(0, 5, 200)])
-    model = RobustSparseKMeans(trim=0, random_state=0)
-    search = Stability(model, [2, 5], n_references=0, random_state=0, n_jobs=1, progress=False)
-    search.fit(X)
-    assert (search.n_clusters_, search.n_slices_) == (1, 5)
-
-
 def test_where_gaps_are_open_a_stable_number_goes_before_a_nearly_stable_one():
     from benchmarks.mixed_number import chosen, in_categories
 

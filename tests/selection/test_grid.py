@@ -9,10 +9,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
-from rskc.metrics import classification_error_rate
 from rskc.selection import GapL1, GridSearch
 from rskc.selection import grid as grid_module
-from search_kinds import HOW, MODEL, assert_one_sentence, corners, fitted, with_missing
+from search_kinds import HOW, MODEL, assert_one_sentence, corners
 
 
 def grid_of(*settings, model=MODEL, X=None):
@@ -74,16 +73,6 @@ def test_rows_are_all_combinations():
     assert best.n_clusters.item() == 3
 
 
-def test_figures_are_those_of_the_fits():
-    grid = fitted("GridSearch")
-    model, row = grid.best_estimator_, grid.table_[grid.table_.chosen].iloc[0]
-    assert row.n_trim == model.n_trim_
-    assert row.n_features == model.get_support().sum()
-    assert row.objective == pytest.approx(model.objective_ / (~model.trimmed_).sum(), rel=0.01)
-    assert row.inertia == pytest.approx(model.inertia_, rel=0.01)
-    assert classification_error_rate(model.labels_, np.arange(60) % 3) == 0
-
-
 def test_weights_obey_both_norms_along_the_bounds():
     model = RobustSparseKMeans(3, random_state=0)
     X = make_simulation(1, 0, n_features=100, n_informative=15).data
@@ -109,12 +98,6 @@ def test_a_grid_without_sparsity():
     assert (grid.table_.n_features == 8).all()
     one_feature = grid_of(2, None, [0], model=dense, X=corners(2)[:, :1])
     assert one_feature.table_.consensus.tolist() == [0]
-
-
-def test_a_grid_with_missing_values_finds_the_truth():
-    grid = grid_of(None, 3, [0, 0.1], X=with_missing(corners()))
-    assert len(grid.table_) == 6
-    assert classification_error_rate(grid.best_estimator_.labels_, np.arange(60) % 3) < 0.1
 
 
 def test_the_bound_of_the_estimator_is_kept_where_none_is_tried():

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.exceptions import NotFittedError
@@ -227,15 +226,6 @@ def test_weights_matter_and_a_case_of_weight_0_is_not_searched_on(name):
     assert_array_equal(one.best_estimator_.sample_weight_, weights)
     equal = search_of(name).fit(X[there])
     assert not np.array_equal(figures(equal), figures(other), equal_nan=True)
-
-
-def test_sparse_matrices_are_searched_by_weight():
-    X, weights = corners(seed=7), weights_of(7)
-    X[::2, 3:] = 0
-    dense, sparse = (
-        search_of("Clest").fit(kind(X), sample_weight=weights) for kind in (np.array, csr_array)
-    )
-    assert_allclose(figures(sparse), figures(dense))
 
 
 # ---- Tables with more cases than a search works on, and of other kinds

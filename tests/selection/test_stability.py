@@ -1,6 +1,5 @@
 """Stability: half-samples, the comparison with one cloud, and what is known from the fits."""
 
-from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,13 +9,12 @@ from scipy.stats import t as student
 from sklearn.cluster import KMeans
 
 from rskc import RobustSparseKMeans
-from rskc.datasets import make_design, make_simulation
+from rskc.datasets import make_simulation
 from rskc.exceptions import ParameterError
 from rskc.metrics import classification_error_rate
 from rskc.selection import Clest, Stability
 from rskc.selection.cloud import _p_value, cluster_index, nearest_pairs
 from rskc.selection.halves import best_match, jaccard_indices
-from rskc.selection.references import normal_reference
 from rskc.selection.stability import (
     is_about,
     stability_among,
@@ -84,18 +82,6 @@ def test_p_values_by_hand():
     assert_allclose(_p_value(-2.0, drawn), student.cdf(-4 * np.sqrt(3 / 4), 2))
 
 
-def test_normal_reference_has_mean_axes_and_missing_cells_of_the_data():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(4000, 3)) * [1, 3, 0.2] + [5, 0, -1]
-    X[:, 2] += X[:, 1]
-    X[7, 0] = np.nan
-    drawn = normal_reference(X).draw(np.random.default_rng(1))
-    assert_array_equal(np.isnan(drawn), np.isnan(X))
-    assert_allclose(np.nanmean(drawn, axis=0), np.nanmean(X, axis=0), atol=0.15)
-    complete = np.delete(np.arange(4000), 7)
-    assert_allclose(np.cov(drawn[complete].T), np.cov(X[complete].T), rtol=0.1, atol=0.15)
-
-
 # ---- What is found
 
 
@@ -139,15 +125,6 @@ def test_auto_goes_on_beyond_ten():
     assert search.table_.n_clusters.tolist() == list(range(2, 21))
 
 
-def test_missing_cells_and_unequal_clusters():
-    design = make_design("unequal, rows", 3)
-    X = design.data.copy()
-    X[np.random.default_rng(0).random(X.shape) < 0.05] = np.nan
-    search = _search(X, [2, 3, 4], n_splits=3, n_references=5)
-    assert search.n_clusters_ == 3
-    assert search.best_estimator_.outliers_[design.outlying].all()
-
-
 def test_a_cluster_too_small_for_halves_is_found_in_three_quarters():
     rng = np.random.default_rng(5)
     y = np.repeat(np.arange(3), [30, 20, 5])
@@ -184,15 +161,6 @@ def test_another_clusterer():
 
 
 # ---- Laws
-
-
-def test_units_and_order_of_features_do_not_matter(simulated, found):
-    moved = _search(2.0 * simulated.data[:, ::-1] + 3.0)
-    assert moved.n_clusters_ == found.n_clusters_
-    assert_allclose(moved.table_.stability, found.table_.stability, atol=0.1)
-    # One threshold of halves: a feature on the edge may go either way.
-    often = moved.selection_probabilities_[::-1] >= 0.75
-    assert np.count_nonzero(often != (found.selection_probabilities_ >= 0.75)) <= 3
 
 
 def test_consensus_and_case_stability(found):
@@ -273,25 +241,6 @@ def test_identical_cases_are_one_cluster():
     assert "No number of clusters is stable" in search.reason_
 
 
-def test_a_wrong_setting_of_the_estimator_is_refused():
-    with pytest.raises(ParameterError, match="l1_bound"):
-        _search(
-            np.random.default_rng(0).normal(size=(40, 3)),
-            estimator=RobustSparseKMeans(l1_bound=0.5),
-        )
-
-
-def test_clusters_far_apart_are_no_outlying_cells():
-    """A fifth of the cases far from the middle of some columns: a cluster, and no bad cells."""
-    X = np.random.default_rng(0).normal(size=(140, 20))
-    X[:30, :4] += 9.0
-    X[30:80, 4:8] += 9.0
-    few = {"n_splits": 3, "n_references": 5}
-    search = _search(X, [2, 3, 4], estimator=RobustSparseKMeans(2, random_state=0), **few)
-    assert search.n_clusters_ == 3
-    assert search.best_estimator_.cell_cutoff_ is None
-
-
 # ---- What a search knows of a model
 
 SOME = SimpleNamespace(
@@ -305,12 +254,6 @@ def test_stability_of_cases_by_hand():
     assert_array_equal(stability_of_cases(SOME, 4, 6), [0.4, 0.5])
     assert_array_equal(stability_of_cases(SOME, 6, 9), [nan] * 3)
     assert_array_equal(stability_of_cases(SOME, 6, 6), [])
-
-
-def test_blocks_put_together_are_the_whole():
-    ends = [0, 3, 3, 5, 11]
-    parts = [stability_of_cases(SOME, a, b) for a, b in pairwise(ends)]
-    assert_array_equal(np.concatenate(parts), stability_of_cases(SOME, 0, 11))
 
 
 def test_the_search_is_found_among_others():

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import chi2_contingency, f_oneway, rankdata
 
-from engine_kinds import KINDS
 from model_files import refusal, rewritten, setting
 from rskc import RobustSparseKMeans, load, save
 from rskc.datasets import make_simulation
@@ -20,11 +19,9 @@ from rskc.files import TableError, read_gmt
 from rskc.model.feature_tests import rank_tests, ranks_of
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability
-from rskc.solver import Problem, Starts, solve
+from rskc.solver import Problem
 from rskc.solver.feature_groups import FeatureGroups, as_plain, check_groups, count_active
 from rskc.solver.weights import weigh
-
-RESULTS = ("labels_", "cluster_centers_", "feature_weights_", "trimmed_", "outliers_", "distances_")
 
 
 @pytest.fixture(scope="module")
@@ -93,15 +90,6 @@ def test_an_unobserved_feature_has_no_part_in_its_group():
 # ---- Fits
 
 
-@pytest.mark.parametrize("asked", [{}, {"l1_bound": 5.0, "trim": 0.05}, {"n_features": 20}])
-def test_with_all_features_alone_nothing_changes(X, asked):
-    plain, alone = fitted(X, **asked), fitted(X, [f"f{j}" for j in range(100)], **asked)
-    for name in (*RESULTS, "objective_path_", "l1_bound_"):
-        assert_array_equal(getattr(plain, name), getattr(alone, name), err_msg=name)
-    assert_array_equal(alone.group_weights_, alone.feature_weights_)
-    assert not hasattr(plain, "group_weights_")
-
-
 def test_groups_that_matter_are_found(X):
     model = fitted(X, by_tens())
     assert model.n_features_different_ == 5
@@ -113,22 +101,6 @@ def test_groups_that_matter_are_found(X):
     assert np.linalg.norm(model.group_weights_) == pytest.approx(1)
     again = model.set_params(feature_groups=None).fit(X)
     assert not hasattr(again, "group_names_")
-
-
-def test_the_number_of_features_counts_groups(X):
-    model = fitted(X, by_tens(), n_features=3, trim=0.02)
-    assert np.count_nonzero(model.group_weights_) == 3
-    assert model.get_support().sum() == 30
-
-
-def test_the_order_of_features_and_groups_does_not_matter(X):
-    order = np.random.default_rng(1).permutation(100)
-    names = np.array(by_tens())
-    one, other = fitted(X, names, n_features=4), fitted(X[:, order], names[order], n_features=4)
-    assert_array_equal(one.labels_, other.labels_)
-    assert_allclose(one.feature_weights_[order], other.feature_weights_, atol=1e-9)
-    found = dict(zip(other.group_names_, other.group_weights_, strict=True))
-    assert_allclose([found[name] for name in one.group_names_], one.group_weights_, atol=1e-9)
 
 
 def test_a_group_of_copies_counts_like_the_feature_alone():
@@ -159,19 +131,6 @@ def test_an_array_and_a_mapping_say_the_same(X):
     assert models[0].group_names_[:4].tolist() == ["a", "x10", "x11", "b"]
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_every_engine_solves_with_groups(kind, X):
-    X = X[:, :40]
-    groups = check_groups(by_tens(40), None, 40)
-    problem = Problem(3, n_trim=2, l1_bound=1.5, feature_groups=groups)
-    starts = Starts(("random",), np.random.RandomState(0).random_sample((5, 3)), None)
-    expected = solve(KINDS["numpy"].engine(X), problem, starts)
-    found = solve(kind.engine(X), problem, starts)
-    assert_allclose(found.weights, expected.weights, rtol=1e-9, atol=1e-12)
-    assert found.objective == pytest.approx(expected.objective)
-    assert_array_equal(kind.numpy(found.labels), expected.labels)
-
-
 def test_missing_cells_and_an_unobserved_feature(X):
     X = X[:, :40].copy()
     X[::7, 3], X[:, 5] = np.nan, np.nan
@@ -197,17 +156,6 @@ def test_the_test_of_copies_is_that_of_the_feature():
     ranks = rankdata(x)
     expected = f_oneway(*(ranks[labels == k] for k in range(3)))
     assert_allclose([found.statistics[0], found.p_values[0]], expected, rtol=1e-6)
-
-
-def test_p_values_of_groups_of_noise_are_even():
-    rng = np.random.default_rng(0)
-    labels = np.repeat([0, 1, 2], 30)
-    common = rng.normal(size=(90, 150, 1))
-    X = (rng.normal(size=(90, 150, 6)) + 0.8 * common).reshape(90, -1)  # correlated in groups
-    groups = check_groups(np.repeat(np.arange(150), 6), None, 900)
-    p_values = grouped_tests(X, labels, groups).p_values
-    assert 0.01 <= (p_values < 0.05).mean() <= 0.1
-    assert 0.4 <= np.median(p_values) <= 0.6
 
 
 def test_the_test_of_a_category_is_that_of_its_table():
