@@ -1,4 +1,4 @@
-"""The sentences of reports: several results, and all that their pages say of them.
+"""The sentences of reports and summaries: several results, and all that is said of them.
 
 ``python tests/sentences.py`` rewrites ``sentences.txt``; read the difference as a reader of a page
 would before it is committed.
@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from rskc import RobustSparseKMeans
+from rskc.model.summary import FeatureCounts
 from rskc.report import summarize
 from rskc.report._charts import curves_of
 from rskc.report._words import advise
@@ -230,6 +231,49 @@ RESULTS = {
 }
 
 
+# Summaries of models
+
+START = make_data()[[0, 25, 50]]
+ASKED = [
+    {},
+    {"trim": 0},
+    {"l1_bound": None},
+    {"l1_bound": "half"},
+    {"l1_bound": "auto"},
+    {"l1_bound": "auto", "n_features": 2},
+    {"trim": "auto"},
+    {"reweight": True},
+    {"n_init": 1},
+    {"init": "robust", "n_init": "auto"},
+    {"random_state": None},
+    {"init": START},
+    {"init": lambda X, K, random_state: START},
+    {"outlier_cutoff": 2},
+    {"outlier_rule": "paper"},
+]
+COUNTS = [
+    (500, 49, 42, None, None),
+    (500, 49, 1, None, None),
+    (500, 1, 1, None, None),
+    (2000, 1337, 600, 1337, 24),
+    (9, 9, 9, 5, 5),
+    (9, 1, 1, 1, 1),
+    (9, 1, 1, 0, 1),
+]
+
+
+def summaries() -> Iterator[str]:
+    """Yield what models say of their settings, of features and of cells, one fact per line."""
+    for asked in ASKED:
+        yield from fit(make_data(), **asked).summary().partition("Found:")[0].splitlines()
+    blind, huge = make_data(), make_data()
+    blind[7], huge[7] = np.nan, 1e300
+    for table in (blind, huge):
+        _, _, found = fit(table).summary().partition("missing    ")
+        yield " ".join(found.partition("objective")[0].split())
+    yield from (FeatureCounts(*counts).words for counts in COUNTS)
+
+
 def lines_of(summary) -> Iterator[str]:
     """Yield what the page says, one fact per line."""
     yield summary["headline"]
@@ -262,6 +306,7 @@ def written() -> str:
         new = [line for line in lines_of(make()) if line not in known]
         known.update(line for line in new if line.startswith("chart "))
         parts += [f"# {title}", "", *new, ""]
+    parts += ["# Summaries of models", "", *dict.fromkeys(summaries()), ""]
     parts += ["# Advice, in Python and at a terminal", ""]
     for changes in CHANGES:
         both = (advise(facts(**changes), names) for names in ({}, OPTIONS))

@@ -130,29 +130,6 @@ def test_sparse_tables_give_the_clusters_of_dense_ones(adata, make, dtype):
     assert thin.cluster_centers_.dtype == (np.float32 if dtype == np.float32 else np.float64)
 
 
-def test_names_are_known_where_the_table_is_sparse(adata):
-    adata.X = sparse.csr_matrix(np.where(adata.X > 1, adata.X, 0))
-    model = rskc.anndata.cluster(adata, 3, prepare=None, **SETTINGS)
-    assert_array_equal(model.feature_names_in_, adata.var_names)
-    assert_array_equal(model.case_names_in_, adata.obs_names)
-    assert_array_equal(model.predict(adata.to_df()), model.labels_)
-    rskc.anndata.rank_genes(adata, model)
-    assert (adata.uns["rank_genes_groups"]["scores"]["0"] == 0).any()
-
-
-def test_a_wide_sparse_table_is_clustered():
-    """No dense copy is made of it: tests/model/test_sparse.py counts the bytes."""
-    rng = np.random.default_rng(0)
-    rows, columns = np.arange(300).repeat(20), rng.integers(0, 20_000, 6000)
-    columns[: 6000 // 2] %= 30  # the first half of the cases share features
-    counts = sparse.csr_matrix((np.ones(6000, np.float32), (rows, columns)), (300, 20_000))
-    wide = anndata.AnnData(counts)
-    model = rskc.anndata.cluster(
-        wide, 2, prepare=None, trim=0, l1_bound=None, n_init=4, random_state=0
-    )
-    assert_array_equal(np.sort(np.bincount(model.labels_)), [150, 150])
-
-
 def test_layers_and_representations(adata):
     adata.layers["shifted"] = adata.X + 5
     adata.obsm["X_pca"] = adata.X[:, :7]
@@ -163,12 +140,6 @@ def test_layers_and_representations(adata):
     assert "a_weight" not in adata.var  # that of the first run would be wrong
     assert model.n_features_in_ == 7
     assert adata.uns["a"]["params"]["use_rep"] == "X_pca"
-
-
-def test_copy_leaves_the_original_alone(adata):
-    copied = rskc.anndata.cluster(adata, 3, copy=True, **SETTINGS)
-    assert "rskc" in copied.obs
-    assert list(adata.obs) == list(adata.var) == list(adata.uns) == []
 
 
 def test_a_view_becomes_a_copy_of_its_own(adata):

@@ -99,12 +99,6 @@ def test_only_the_outlying_cells_of_the_outlying_cases_change(kind, cells, mean)
     assert abs(outlying.data[np.ix_(cases, cells)].mean() - mean) < 1.5
 
 
-def test_uneven_sizes_differ_by_one():
-    sizes = np.bincount(make_figure1(n_samples=10, n_features=4, random_state=0).target)
-    assert sizes.sum() == 10
-    assert np.ptp(sizes) == 1
-
-
 @pytest.mark.parametrize(
     ("make", "name", "value", "others"),
     [
@@ -151,8 +145,3 @@ def test_designs_have_the_clusters_and_outlying_cells_they_name():
     assert shared.sum() == 5
     small = make_design("small cluster", random_state=0)
     assert_array_equal(np.bincount(small.labels), [75, 63, 12])
-
-
-def test_designs_take_a_generator():
-    drawn = [make_design("wide", np.random.default_rng(5)).data for _ in range(2)]
-    assert_array_equal(*drawn)

@@ -12,7 +12,6 @@ from rskc.datasets import make_simulation
 from rskc.files import write_ranked_lists
 from rskc.markers import effects_between, marker_effects
 from rskc.model.fitted import with_cases
-from skips import skip_without
 
 THREE = np.repeat([0, 1, 2], 4)
 
@@ -140,15 +139,6 @@ def test_sparse_and_single_precision_tables_and_cases_left_out():
     assert_array_equal(one.effects, other.effects)
 
 
-def test_features_do_not_influence_one_another(monkeypatch):
-    X = table()
-    whole = effects_between(X, THREE, 3)
-    monkeypatch.setattr("rskc.markers.CELLS_AT_ONCE", 24)  # two features at a time
-    for left, right in zip(whole, effects_between(X, THREE, 3), strict=True):
-        assert_array_equal(left, right)
-    assert_array_equal(effects_between(X[:, 3:4], THREE, 3).effects, whole.effects[:, 3:4])
-
-
 def test_cells_of_many_cases_are_cut_by_some(monkeypatch):
     X, labels = table(n=600), np.repeat([0, 1, 2], 200)
     whole = effects_between(X, labels, 3)
@@ -247,15 +237,6 @@ def test_one_cluster_has_none(X, tmp_path):
         write_ranked_lists(one, X, tmp_path)
 
 
-def test_names_are_those_of_the_frame(X):
-    names = [f"gene {j}" for j in range(X.shape[1])]
-    frame = pd.DataFrame(X, columns=names)
-    model = RobustSparseKMeans(3, n_init=5, random_state=0).fit(frame)
-    assert set(model.markers_frame(frame).feature) <= set(names)
-    with pytest.raises(ValueError, match="same order"):
-        model.markers_frame(frame[names[::-1]])
-
-
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -274,15 +255,6 @@ def test_bad_input(model, X, given, words):
         RobustSparseKMeans(3).markers_frame(X)
     with pytest.raises(ValueError, match="X has 59 cases and the model was fitted to 60"):
         model.markers_frame(X[:-1])
-
-
-def test_dask_arrays_give_the_same(model, X):
-    skip_without("dask")
-    import dask.array as da
-
-    blocks = da.from_array(X, chunks=(20, -1))
-    lazy = RobustSparseKMeans(3, trim=0.05, l1_bound=4, n_init=5, random_state=0).fit(blocks)
-    pd.testing.assert_frame_equal(lazy.markers_frame(blocks), model.markers_frame(X))
 
 
 # --- ranked lists

@@ -142,15 +142,6 @@ def test_a_search_is_not_stopped_before_its_first_task(data, monkeypatch):
     assert rskc.plan(data, search).expected_seconds > 0
 
 
-def test_parts_leave_model_and_data_as_they_are(data):
-    model, before = RobustSparseKMeans(3, n_init=2, verbose=0), data.copy()
-    known = model.get_params()
-    rskc.plan(data, model)
-    assert model.get_params() == known
-    assert not hasattr(model, "labels_")
-    assert (data == before).all()
-
-
 def test_reads_of_blocks_are_counted():
     skip_without("dask")
     import dask

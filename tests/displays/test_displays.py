@@ -16,7 +16,6 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex, to_rgb
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.datasets import make_blobs
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_figure1
@@ -252,14 +251,6 @@ def test_silhouettes_are_sorted_stacked_and_averaged_within_clusters():
             assert sum(darker.get_facecolor()[:3]) < sum(bars.get_facecolor()[:3])
 
 
-@pytest.mark.parametrize("table", [make_figure1(3000, 5, random_state=0).data, with_missing()])
-def test_each_observed_case_has_a_bar(table):
-    drawn = SilhouetteDisplay.from_estimator(fit(table, n_init=1), table)
-    assert sum(map(len, map(bar_values, drawn.bars_.values()))) == len(table) - (len(table) == 60)
-    assert ("not shown: 1 case" in drawn.ax_.get_title(loc="left")) == (len(table) == 60)
-    assert len(ticks(drawn.ax_.yaxis)) == (59 if len(table) == 60 else 0)
-
-
 def test_names_of_cases_stand_at_their_bars():
     frame = pd.DataFrame(X, index=[f"case {i}" for i in range(60)])
     frame.columns = frame.columns.astype(str)
@@ -404,15 +395,6 @@ def test_two_features_are_shown_as_they_are():
     assert texts[3:] == [f"{outlying.sum()} outlier" + "s" * int(outlying.sum() > 1)]
 
 
-def test_auto_turns_to_components_for_more_features():
-    model = fit(X, l1_bound=None)
-    drawn = ClusterDisplay.from_estimator(model, X)
-    assert drawn.ax_.get_xlabel().startswith("PC 1 (")
-    assert drawn.ax_.get_xlabel().endswith("% of the weighted variance)")
-    drawn = ClusterDisplay.from_estimator(model, X, kind="features")
-    assert drawn.ax_.get_xlabel() == "x0"
-
-
 def test_components_keep_weighted_distances():
     """In a plane of the data, principal components are a rotation."""
     plane = make_figure1(90, 2, random_state=0).data
@@ -439,13 +421,6 @@ def test_components_of_small_and_large_tables_are_the_same(monkeypatch):
     for one, other in zip(small, large, strict=True):
         assert_allclose(one, other, rtol=1e-9, atol=1e-12)
     assert_allclose(small.place(Z)[~outliers].mean(axis=0), 0, atol=1e-12)
-
-
-@pytest.mark.parametrize("plain", [0, 100])
-def test_components_without_variance_have_no_share(monkeypatch, plain):
-    monkeypatch.setattr(models, "PLAIN_CELLS", plain)
-    found = models.principal_components(np.ones((5, 3)), np.zeros(5, bool), np.ones((1, 3)))
-    assert_allclose(found.shares, 0)
 
 
 def test_cluster_points_are_paler_the_less_firm():
@@ -542,15 +517,6 @@ def test_missing_cells_are_masked_and_gray():
     assert "gray: missing" in drawn.ax_.get_title(loc="left")
 
 
-def test_names_of_features_and_cases():
-    frame = pd.DataFrame(X, index=[f"case {i}" for i in range(60)], columns=list("abcdef"))
-    model = fit(frame)
-    drawn = HeatmapDisplay.from_estimator(model, frame)
-    order = strongest(model.feature_weights_)
-    assert ticks(drawn.ax_.xaxis) == [list("abcdef")[j] for j in order]
-    assert ticks(drawn.case_axis_.yaxis) == [f"case {i}" for i in drawn.rows_]
-
-
 def test_rows_and_names_are_thinned():
     rng = np.random.default_rng(0)
     n = 5000
@@ -639,22 +605,6 @@ def test_spread_out_moves_as_little_as_can_be():
     assert_allclose(style.spread_out([0, 10, 20], 5), [0, 10, 20])
     assert_allclose(style.spread_out([0, 1, 20], 5), [-2, 3, 20])
     assert_allclose(np.diff(style.spread_out([4, 4, 4, 4], 2)), 2)
-
-
-def test_thinned_leaves_no_more_than_there_is_room_for():
-    assert_array_equal(style.thinned(5, 10), np.arange(5))
-    assert len(style.thinned(1797, 100)) <= 100
-    assert len(style.thinned(7, 0)) == 1
-
-
-def test_twenty_clusters():
-    blobs = make_blobs(400, n_features=5, centers=20, random_state=1, cluster_std=0.5)[0]
-    model = fit(blobs, K=20, l1_bound=None, n_init=10)
-    drawn = ClusterDisplay.from_estimator(model, blobs)
-    assert len(drawn.legend_.get_texts()) >= 20
-    colors = {to_hex(points.get_facecolor()[0]) for points in drawn.points_.values()}
-    assert len(colors) == 20
-    assert len(SilhouetteDisplay.from_estimator(model, blobs).bars_) == 20
 
 
 def test_more_clusters_than_a_legend_can_hold():

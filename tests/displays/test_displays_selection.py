@@ -203,10 +203,3 @@ def test_selection_bars_are_sorted_and_know_the_weights(fitted):
     n = np.count_nonzero(expected >= 0.75)
     assert title_of(drawn).startswith(f"{n} of 8 features selected by 75% of the half-samples")
     assert f"{search.selection_bound(0.75):.2g}" in title_of(drawn)
-
-
-def test_selection_names_are_written_to_the_letter():
-    drawn = SelectionDisplay(np.array([1.0, 0.5]), ["$a_1$", "_b"]).plot()
-    assert texts_of(drawn.ax_.xaxis) == [r"\$a_1\$", "_b"]
-    assert drawn.more_ is None
-    drawn.figure_.canvas.draw()

@@ -206,19 +206,6 @@ def test_categories_are_features_with_one_weight_each():
     assert some.search.sizes_[0].tolist() == [30, 30, 30]  # of all cases
 
 
-def test_features_of_a_group_have_its_weight():
-    groups = {"both": ["a", "b"], "others": ["c", "d"]}
-    X = pd.DataFrame(corners(), columns=list("abcdef"))
-    model = RobustSparseKMeans(feature_groups=groups)
-    page = explore(X, n_clusters=[3], n_features=[1, 4], trims=[0.05], estimator=model)
-    words, arrays = opened(page)
-    first = words["n_weights"][0]
-    assert sorted(np.frombuffer(arrays["features"], "<u4")[:first]) == [0, 1]
-    weights = np.frombuffer(arrays["weights"], "<u2")[:first]
-    assert weights[0] == weights[1] > 0
-    assert words["n_weights"][1] == 6
-
-
 def test_the_nearest_center_is_that_of_predict():
     """Also where a center has no value of a feature: no case of cluster 0 has one of the first."""
     X = np.delete(corners(), 7, axis=0)
@@ -296,16 +283,6 @@ def test_views_have_the_numbers_of_the_automatic_fit(page):
     assert by_number[3].figures["agreement"] > 0.9 > by_number[4].figures["agreement"]
     assert by_number[3].times_agreed.mean() > 1.9
     assert set(by_number[3].times_selected[:2]) == {2}
-
-
-def test_the_plane_separates_the_clusters(page):
-    plane = scene_of(page.search).plane
-    assert plane.min() >= 0
-    assert plane.max() <= 1
-    true = np.arange(60) % 3
-    centers = np.array([np.median(plane[true == k], axis=0) for k in range(3)])
-    nearest = ((plane[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
-    assert (nearest == true).mean() > 0.95
 
 
 # ---- Bytes

@@ -113,11 +113,3 @@ def test_refusals_name_the_option(here, wrong, words):
     assert result.stderr.startswith("rskc: ")
     assert words in result.stderr
     assert not Path("table-explorer.html").exists()
-
-
-def test_fit_names_the_explorer(here):
-    result = run("fit", "table.csv", "-k", "3", "--n-init", "2", "--no-report", "--drop", "f")
-    assert result.stdout.rstrip().endswith(
-        "All other settings on one page: rskc explore table.csv --drop f --out "
-        "table-rskc/explorer.html"
-    )

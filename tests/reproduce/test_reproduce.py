@@ -26,7 +26,7 @@ from reproduction.outcome import write_index
 from reproduction.plain import naive_method, plain_method
 
 from rskc import RobustSparseKMeans
-from rskc.datasets import make_masking, make_simulation
+from rskc.datasets import make_simulation
 from rskc.metrics import classification_error_rate
 from rskc.solver import Problem
 
@@ -119,18 +119,6 @@ def test_the_simulation_in_short(simulated):
     assert harder["rskc"].max() < 0.1
 
 
-def test_the_boxplots_are_in_the_order_of_the_paper(simulated):
-    for ax in simulated.figure.axes[3:]:  # all columns share their labels
-        assert [label.get_text() for label in ax.get_xticklabels()] == ["K", "SK", "TK", "RSK"]
-
-
-@pytest.mark.parametrize(("task", "key"), [("_fit_methods", (2, 0)), ("_fit_hard", (1, 0))])
-def test_another_seed_gives_other_data_sets(task, key):
-    one, again, other = (getattr(module("simulation"), task)(seed, key) for seed in (0, 0, 1))
-    assert all(np.array_equal(one[name], again[name]) for name in one)
-    assert not all(np.array_equal(one[name], other[name]) for name in one)
-
-
 @pytest.mark.slow
 def test_the_simulation_at_full_length():
     found = simulation(progress=False)
@@ -175,23 +163,6 @@ def test_without_trimming_or_noise_all_agree(method):
     found = method(X, Problem(3, 0, l1_bound=2.0), 50, seed=0)
     assert classification_error_rate(found.labels, model.labels_) == 0
     assert_allclose(found.weights, model.feature_weights_, atol=1e-9)
-
-
-def test_the_plain_method_takes_wide_tables():
-    """So wide that the restarts do not fit into one batch."""
-    X = np.random.default_rng(0).normal(size=(60, 5000))
-    X[:30, :20] += 3
-    found = plain_method(X, Problem(2, 3, l1_bound=4.0), 100, seed=0)
-    assert classification_error_rate(found.labels, np.arange(60) < 30) == 0
-    assert (found.weights[:20] > 0).all()
-
-
-def test_only_the_naive_method_is_misled():
-    data, problem = make_masking(random_state=1), Problem(3, 3, l1_bound=1.4)
-    plain, naive = (f(data.data, problem, 100, seed=0) for f in (plain_method, naive_method))
-    assert (plain.weights[:2] > 0).all()
-    assert (naive.weights[3:] > 0).all()
-    assert (naive.weights[:3] == 0).all()
 
 
 # ---- Breast cancer, on data made up for it
@@ -242,13 +213,6 @@ def test_breast_cancer_beside_the_paper(cancer):
     assert list(silhouettes["cases"]) == sorted(silhouettes["cases"][:2], reverse=True) * 2
     assert cancer.title == "Breast cancer: 30 tumours, 80 genes"
     assert cancer.verdict.startswith("Not all as in the paper")
-
-
-def test_breast_cancer_says_what_it_needs(tumours):
-    with pytest.raises(ValueError, match=r"needs data and labels.*Nature 415"):
-        breast_cancer()
-    with pytest.raises(ValueError, match="30 rows and labels 29"):
-        breast_cancer(tumours[0], tumours[1][1:])
 
 
 # ---- Files

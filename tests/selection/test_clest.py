@@ -14,7 +14,7 @@ from rskc import RobustSparseKMeans
 from rskc.metrics import classification_error_rate
 from rskc.selection import Clest
 from rskc.selection.clest import most_below, paper_rule
-from search_kinds import HOW, assert_one_sentence, corners, search_of
+from search_kinds import HOW, corners, search_of
 
 FOLDER = Path(__file__).parents[1] / "reference"
 MODEL = RobustSparseKMeans(l1_bound=4, trim=0.05)
@@ -153,28 +153,6 @@ def test_none_better_than_chance_is_one_cluster(rule):
     clest = decide(constant([0.3, 0.3], 5), constant([0.2, 0.2]), rule=rule)
     assert clest.n_clusters_ == 1
     assert not clest.table_[["passed", "chosen"]].any(axis=None)
-
-
-@pytest.mark.parametrize(
-    ("params", "words"),
-    [
-        ({"n_clusters": 1}, "n_clusters=1 must be an integer >= 2"),
-        ({"n_clusters": (2, 2.5)}, "n_clusters=2.5"),
-        ({"n_clusters": ()}, r"n_clusters=\(\) is empty; give a number of clusters"),
-        ({"n_clusters": "two"}, "n_clusters='two' must be"),
-        ({"n_clusters": iter([2, 3])}, "list or range"),
-        ({"n_clusters": 21}, "n_clusters=21 is more than 20 cases, as many as"),
-        ({"n_splits": 0}, "n_splits=0"),
-        ({"n_references": 0}, "n_references=0"),
-        ({"rule": "best"}, "rule='best' must be one of 'agreement', 'paper'"),
-        ({"reference": "normal"}, "reference='normal' must be one of 'pca', 'uniform'"),
-        ({"level": 1.5}, "level=1.5"),
-    ],
-)
-def test_wrong_parameters_are_refused(params, words):
-    with pytest.raises(ValueError, match=words) as error:
-        search_of("Clest").set_params(**params).fit(corners())
-    assert_one_sentence(error)
 
 
 # ---- On data

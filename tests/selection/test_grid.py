@@ -11,7 +11,7 @@ from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.selection import GapL1, GridSearch
 from rskc.selection import grid as grid_module
-from search_kinds import HOW, MODEL, assert_one_sentence, corners
+from search_kinds import HOW, MODEL, corners
 
 
 def grid_of(*settings, model=MODEL, X=None):
@@ -113,19 +113,3 @@ def test_the_number_of_features_of_the_estimator_gives_way():
         best = search.fit(corners()).best_estimator_
         assert best.n_features is None
         assert best.l1_bound is not None
-
-
-@pytest.mark.parametrize(
-    ("trims", "words"),
-    [
-        ([0, 0.5], "trims=0.5 must be a number in"),
-        ([-0.1], "trims=-0.1"),
-        ([], r"trims=\[\] is empty; give a share of cases"),
-        ("much", "trims='much' must be a share of cases"),
-        ([None], "trims=None"),
-    ],
-)
-def test_wrong_shares_are_refused(trims, words):
-    with pytest.raises(ValueError, match=words) as error:
-        grid_of(None, 5, trims)
-    assert_one_sentence(error)

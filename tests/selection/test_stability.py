@@ -10,7 +10,6 @@ from sklearn.cluster import KMeans
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
-from rskc.exceptions import ParameterError
 from rskc.metrics import classification_error_rate
 from rskc.selection import Clest, Stability
 from rskc.selection.cloud import _p_value, cluster_index, nearest_pairs
@@ -206,22 +205,6 @@ def test_few_cases_are_one_cluster():
 def test_few_distinct_cases():
     X = np.repeat(np.eye(3), 10, axis=0)
     assert _search(X, [2, 3]).n_clusters_ in (1, 3)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "name"),
-    [
-        ({"n_splits": 1}, "n_splits"),
-        ({"threshold": 1.5}, "threshold"),
-        ({"n_references": 1}, "n_references"),
-        ({"level": -1}, "level"),
-        ({"numbers": [40]}, "n_clusters"),
-        ({"numbers": "many"}, "n_clusters"),
-    ],
-)
-def test_wrong_parameters(wrong, name):
-    with pytest.raises(ParameterError, match=name):
-        _search(np.random.default_rng(0).normal(size=(40, 3)), **wrong)
 
 
 def test_coarser_numbers_are_mentioned():
