@@ -59,12 +59,6 @@ def test_parameters_that_no_file_holds_are_named(adata, tmp_path):
     assert "init" in anndata.read_h5ad(tmp_path / "cells.h5ad").uns["rskc"]["params"]["init"]
 
 
-def test_warnings_are_kept(adata):
-    with pytest.warns(UserWarning, match="l1_bound"):
-        rskc.anndata.cluster(adata, 3, l1_bound=100, random_state=0)
-    assert "l1_bound" in adata.uns["rskc"]["warnings"]
-
-
 def test_genes_are_ranked_as_scanpy_reads_them(adata, tmp_path):
     model = rskc.anndata.cluster(adata, 3, **SETTINGS)
     assert rskc.anndata.rank_genes(adata, model) is None
@@ -83,15 +77,6 @@ def test_genes_are_ranked_as_scanpy_reads_them(adata, tmp_path):
             assert_allclose(scores, effects[k, adata.var_names.get_indexer(names)], rtol=1e-6)
             assert np.isnan(ranked["pvals"][str(k)]).all()
             assert np.isnan(ranked["pvals_adj"][str(k)]).all()
-
-
-def test_differences_stand_for_log_fold_changes(adata):
-    model = rskc.anndata.cluster(adata, 3, **SETTINGS)
-    rskc.anndata.rank_genes(adata, model, key_added="mine")
-    ranked, markers = adata.uns["mine"], model.markers_frame(adata.to_df()).query("cluster == 1")
-    expected = (markers["mean"] - markers.mean_of_others).set_axis(markers.feature)
-    order = dict(zip(ranked["names"]["1"], ranked["logfoldchanges"]["1"], strict=True))
-    assert_allclose([order[name] for name in expected.index], expected, rtol=1e-5)
 
 
 def test_genes_are_ranked_where_clusters_are_of_a_representation(adata):
@@ -128,6 +113,19 @@ def test_sparse_tables_give_the_clusters_of_dense_ones(adata, make, dtype):
     thin = rskc.anndata.cluster(anndata.AnnData(make(counts)), 3, **settings)
     assert_array_equal(thin.labels_, dense.labels_)
     assert thin.cluster_centers_.dtype == (np.float32 if dtype == np.float32 else np.float64)
+
+
+def test_a_wide_sparse_table_is_clustered():
+    """No dense copy is made of it: tests/model/test_sparse.py counts the bytes."""
+    rng = np.random.default_rng(0)
+    rows, columns = np.arange(300).repeat(20), rng.integers(0, 20_000, 6000)
+    columns[: 6000 // 2] %= 30  # the first half of the cases share features
+    counts = sparse.csr_matrix((np.ones(6000, np.float32), (rows, columns)), (300, 20_000))
+    wide = anndata.AnnData(counts)
+    model = rskc.anndata.cluster(
+        wide, 2, prepare=None, trim=0, l1_bound=None, n_init=4, random_state=0
+    )
+    assert_array_equal(np.sort(np.bincount(model.labels_)), [150, 150])
 
 
 def test_layers_and_representations(adata):

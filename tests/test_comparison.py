@@ -119,16 +119,6 @@ def test_numbers_of_clusters_and_order_of_cases_do_not_matter(seed):
     assert_array_equal(np.sort(order[numbers]), one.cases.case.str[5:].astype(int))
 
 
-def test_a_solution_is_itself(models, frame):
-    for found in (
-        compare_solutions(models[0], models[0]),
-        compare_solutions(*models[:1] * 2, frame),
-    ):
-        assert found.cer == found.n_moved == len(found.cases) == 0
-        assert found.matches == {k: k for k in range(3)}
-        assert set(found.features.change) == {"kept"}
-
-
 def test_numbers_are_those_of_the_metrics(models, frame):
     a, b = models
     found = compare_solutions(a, b)

@@ -145,3 +145,8 @@ def test_designs_have_the_clusters_and_outlying_cells_they_name():
     assert shared.sum() == 5
     small = make_design("small cluster", random_state=0)
     assert_array_equal(np.bincount(small.labels), [75, 63, 12])
+
+
+def test_designs_take_a_generator():
+    drawn = [make_design("wide", np.random.default_rng(5)).data for _ in range(2)]
+    assert_array_equal(*drawn)

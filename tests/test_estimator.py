@@ -22,7 +22,6 @@ from definitions import (
 from engine_kinds import threads_everywhere
 from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
-from rskc.solver.weights import sparse_weights
 from rskc.utils.verbosity import told
 
 # Whether another solution is worth a word is not what most tests are about.
@@ -258,18 +257,6 @@ def test_all_attributes_are_of_one_solution(X, setting):
         assert_allclose(model.objective_, model.feature_weights_ @ between)
 
 
-def test_weights_are_the_best_ones_for_the_clusters_and_keep_both_norms(table):
-    X = table.data
-    for bound in (1.0, 1.3, 1.5, 2.0, np.sqrt(X.shape[1])):
-        model = make_model(l1_bound=bound).fit(X)
-        weights, groups = model.feature_weights_, np.where(model.trimmed_, -1, model.labels_)
-        assert (weights >= 0).all()
-        assert_allclose(np.linalg.norm(weights), 1, rtol=1e-12)
-        assert weights.sum() <= bound * (1 + 1e-9)
-        best = sparse_weights(plain_between(X, groups, 3, weights), bound)
-        assert_allclose(weights, best, atol=1e-6)
-
-
 @pytest.mark.parametrize("cutoff", [3.5, 1.0])
 def test_outliers_are_beyond_the_median_by_the_cutoff_in_mads(table, setting, cutoff):
     given = {"outlier_rule": "paper", "outlier_cutoff": cutoff, **setting}
@@ -423,13 +410,6 @@ def test_a_small_far_clump_is_not_a_cluster_but_is_named():
     assert f"has 4 cases only ({', '.join(map(str, outlying))})" in str(said[0].message)
     assert said[0].filename == __file__
     assert model.trimmed_[outlying].all()
-
-
-def test_a_small_far_clump_is_a_cluster_if_trim_is_below_it():
-    data = make_contaminated("clump_rows", n_features=50, random_state=0)
-    model = make_model(n_clusters=4, trim=0.05, l1_bound=3.0).fit(data.data)
-    assert len(np.unique(model.labels_[data.outliers])) == 1
-    assert np.bincount(model.labels_).min() == data.outliers.sum()
 
 
 # Kinds of arrays

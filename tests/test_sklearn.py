@@ -11,8 +11,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectFromModel
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import ThreadpoolController
 
@@ -46,18 +44,6 @@ def test_estimator_checks(estimator, check):
         # As of scikit-learn's KMeans. The law itself is tested in test_sample_weight.py.
         pytest.xfail("15 shuffled cases of noise, of which other starts make other clusters")
     check(estimator)
-
-
-def test_pipeline_is_the_steps_one_by_one():
-    Z = StandardScaler().fit_transform(X)
-    alone = make_model().fit(Z)
-    pipeline = make_pipeline(StandardScaler(), make_model())
-    assert_array_equal(pipeline.fit_predict(X), alone.labels_)
-    assert_array_equal(pipeline.predict(X), alone.labels_)
-    assert_array_equal(pipeline.transform(X), alone.transform(Z))
-    assert pipeline.score(X) == alone.score(Z)
-    names = [f"robustsparsekmeans{k}" for k in range(3)]
-    assert_array_equal(pipeline.get_feature_names_out(), names)
 
 
 def test_grid_search_maximizes_the_score():
@@ -98,15 +84,6 @@ def test_fit_transform_and_fit_predict():
     model = make_model().fit(X)
     assert_array_equal(make_model().fit_transform(X), model.transform(X))
     assert_array_equal(make_model().fit_predict(X), model.labels_)
-
-
-def test_select_from_model_selects_the_support():
-    selector = SelectFromModel(
-        make_model(), importance_getter="feature_weights_", threshold=1e-9
-    ).fit(X)
-    assert_array_equal(selector.get_support(), selector.estimator_.get_support())
-    assert selector.get_support()[DATA.informative].all()
-    assert_array_equal(selector.transform(X), X[:, selector.estimator_.get_support()])
 
 
 def test_select_from_model_needs_no_getter():

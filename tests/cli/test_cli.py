@@ -567,13 +567,6 @@ def test_searches_say_what_they_found_and_leave_a_folder_if_asked(here, name):
     assert len(search["changes"]) == (name == "compare")
 
 
-def test_clest_takes_numbers_and_ranges(here):
-    given = ("-k", "2,3-4", "--splits", "2", "--references", "3", "--n-init", "2", "--jobs", "1")
-    given += ("--method", "clest", "--label-column", "group")
-    search = json.loads(run("select-k", "table.csv", *given, "--json").stdout)["searches"][0]
-    assert [row["n_clusters"] for row in search["table"]] == [2, 3, 4]
-
-
 def test_changes_between_two_saved_results(here):
     run(*QUICK, "--out", "three")
     run(*QUICK, "--out", "two", "--clusters", "2", "--n-features", "4")

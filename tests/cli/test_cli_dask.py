@@ -151,14 +151,6 @@ def test_files_and_patterns(here, table, folder):
     assert n == (20 if "part.3" in table else N)
 
 
-def test_columns_as_in_memory(here, frame):
-    how = ("-k", "3", "--n-init", "5", "--no-report", "--text-columns", "drop", "--drop", "gene1")
-    run("fit", "whole.parquet", *how)
-    assert "group" in run("fit", "big", *how).stderr
-    assert_same_results("big-rskc", "whole-rskc")
-    assert list(pd.read_csv("big-rskc/labels.csv").case) == list(frame.patient)
-
-
 def with_text(frame):
     """The table with categories, of which some are in later files only, and text of many values."""
     rng = np.random.default_rng(1)
@@ -289,17 +281,6 @@ def test_all_cases_are_written_and_some_shown(here, few):
     kept = known.set_index("case").loc[model.case_names_in_]
     assert_array_equal(kept.cluster, model.labels_)
     assert_allclose(kept.distance, model.distances_)
-
-
-def test_the_model_of_cases_without_names_predicts(here, few, frame):
-    frame.drop(columns=["patient", "group"]).to_parquet("plain.parquet", index=False)
-    how = ("--engine", "dask", "--quiet")
-    run("fit", "plain.parquet", "--clusters", "3", "--n-init", "5", "--no-report", *how)
-    labels = pd.read_csv("plain-rskc/labels.csv").set_index("case")
-    model = read_model("plain-rskc/model.rskc").model
-    assert_array_equal(labels.loc[model.case_names_in_].cluster, model.labels_)
-    run("predict", "plain-rskc", "plain.parquet", "--out", "again.csv", *how)
-    assert_array_equal(pd.read_csv("again.csv").cluster, labels.cluster)
 
 
 # ---- predict
@@ -473,11 +454,3 @@ def test_memory_does_not_raise_what_is_free(here, monkeypatch):
     monkeypatch.setattr(_work, "free_memory", lambda: N * 10 * 8)
     run("fit", "whole.parquet", *QUICK, "--memory", "1GB")
     assert json.loads(Path("whole-rskc/summary.json").read_text())["table"]["sha256"] is None
-
-
-def test_report_promises_files_only(here):
-    told = [unboxed(run(command, "--help").stdout) for command in ("fit", "predict", "report")]
-    assert ["folder of Parquet" in each for each in told] == [True, True, False]
-    assert "which must be one file: .csv" in told[2]
-    run("fit", "big", *QUICK)
-    assert "this is a folder, and a file is expected" in refused("report", "big-rskc", "big")

@@ -70,18 +70,6 @@ def test_cases_without_names_are_named_by_their_line_too(put):
     assert "7 (line 12)" in run(*FIT, "--no-report").stdout
 
 
-def test_messages_name_options(put):
-    put(frame())
-    told = [
-        refused("fit", "t.csv", "-k", "99", "--no-report"),
-        refused("fit", "t.csv", "-k", "25", "--trim", "0.45", "--no-report"),
-    ]
-    assert "--clusters=99 is more than 40 cases; lower --clusters." in told[0]
-    assert "--clusters=25 is more than the 22 cases that are left of 40 when --trim=0.45" in told[1]
-    for each in told:
-        assert not re.search("n_clusters|n_samples|l1_bound", each)
-
-
 def test_columns_of_one_name_have_a_remedy(put, tmp_path):
     put(frame())
     text = Path("t.csv").read_text("utf-8").replace("a,b,c,d", "a,a,c,d", 1)
@@ -153,20 +141,6 @@ def test_the_command_on_the_page_is_a_fit_that_repeats_it(put):
     run(*command.split()[1:], "--out", "again", "--quiet")
     assert list(labels("again").cluster) == list(labels("found").cluster)
     assert re.search(r"<dt>Date</dt><dd><code[^>]*>\d+ [A-Z][a-z]+ 20\d\d, \d\d:\d\d", page)
-
-
-def test_the_page_has_all_classes_by_all_clusters(put):
-    put(frame(label=np.array(["x", "y", "z"])[np.arange(N) % 3]))
-    run(*FIT, "--quiet")
-    page = Path("t-rskc/report.html").read_text("utf-8")
-    table = page.split('id="truth"')[1].split("</table>")[0]
-    rows = re.findall(r"<tr><th scope=.row.>.*?</tr>", table)
-    found = pd.crosstab(np.arange(N) % 3, labels("t-rskc").cluster).to_numpy()
-    cells = [[int(cell) for cell in re.findall(r'class="n">(\d+)', row)] for row in rows]
-    assert [row[1:3] for row in cells] == found.tolist()
-    assert [row[0] for row in cells] == found.sum(axis=1).tolist()
-    summary = json.loads(Path("t-rskc/summary.json").read_text("utf-8"))
-    assert summary["truth"]["label_column"] == "label"
 
 
 def test_of_a_table_on_its_side_rows_are_features(put):
@@ -372,15 +346,6 @@ def test_standardizing_is_not_advised_twice(put):
     told, _, explorer = run(*FIT, "--no-report", *how).stdout.partition("All other settings")
     assert "--standardize columns" not in told
     assert "--standardize columns" in explorer  # which is made in the same way
-
-
-def test_a_title_above_the_names_and_other_lines_are_named(put):
-    put(frame())
-    text = Path("t.csv").read_text("utf-8")
-    Path("t.csv").write_text(f"My measurements\n\n{text}", "utf-8")
-    assert "Left out as titles: 1 line above the names" in flat(run(*FIT, "--no-report").stderr)
-    Path("t.csv").write_text(f"{text}total,1,2,3,4\n", "utf-8")
-    assert "line 42 has 5 cells where the header has 4" in refused(*FIT)
 
 
 def test_one_feature_is_not_counted(put):

@@ -27,7 +27,7 @@ from rskc.engines import Assignment, engine_for
 from rskc.engines.blocks import engine, order
 from rskc.engines.blocks.order import median, select
 from rskc.engines.blocks.plans import FAN_IN, Blocks, add, add_all, packed, unpacked
-from rskc.inputs.arrays import as_blocks, by_blocks
+from rskc.inputs.arrays import as_blocks
 from rskc.model.fitting import make_engine, make_problem, make_starts
 from rskc.solver import search
 
@@ -68,15 +68,6 @@ def test_a_fit_is_the_same_for_any_blocks(name, data):
     assert_same_fit(found, in_memory(name))
     for attribute in (*CASES, "distances_"):
         assert getattr(found, attribute).chunks == (chunks,)
-
-
-@each_table
-def test_a_fit_is_the_same_if_nothing_is_kept(name):
-    """Each pass then reads the data anew, and tables are made of the cases that moved."""
-    X, _ = TABLES[name]
-    blocks = da.from_array(X, chunks=(len(X) // 3, X.shape[1]))
-    with dask.config.set({"rskc.memory": "1kB"}):
-        assert_same_fit(model_for(name).fit(blocks), in_memory(name))
 
 
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])
@@ -185,21 +176,6 @@ def test_nothing_is_computed_before_it_is_asked_for():
     model = in_memory("trimmed")
     for method in ("predict", "transform", "score_samples", "is_outlier"):
         assert isinstance(getattr(model, method)(X), da.Array)
-
-
-def test_by_blocks_gives_functions_rows_only():
-    X = da.from_array(np.arange(12.0).reshape(6, 2), chunks=((2, 0, 4), 2))
-    seen = []
-
-    def total(rows):
-        seen.append(rows.shape)
-        return rows.sum(axis=1)
-
-    assert_array_equal(by_blocks(total, X, np.float64), [1, 5, 9, 13, 17, 21])
-    assert sorted(seen) == [(2, 2), (4, 2)]
-    pairs = by_blocks(lambda rows: rows[:, :1] + [0, 1, 2], X, np.float64, 3)
-    assert pairs.chunks == ((2, 0, 4), (3,))
-    assert_array_equal(pairs.compute()[-1], [10, 11, 12])
 
 
 # ---- Exact order statistics

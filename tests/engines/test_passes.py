@@ -236,15 +236,6 @@ def test_single_moves_lower_the_within_sum_until_none_can(passes, dtype, seed, n
 
 
 @each_pass
-def test_single_moves_fill_an_empty_cluster(passes):
-    X = np.array([[0.0], [0.1], [9.0]])
-    groups, sums, moves = move(passes, X, np.ones((1, 1)), np.zeros((1, 3), np.int32), 2)
-    assert moves[0] > 0
-    assert_array_equal(np.sort(sums.counts[0]), [1, 2])
-    assert groups[0, 0] == groups[0, 1] != groups[0, 2]
-
-
-@each_pass
 def test_cases_that_are_all_alike_stay(passes):
     before = np.array([[0, 1, 2, 0, 1, -1]], np.int32)
     groups, _, moves = move(passes, np.ones((6, 2)), np.ones((1, 2)), before, 3)

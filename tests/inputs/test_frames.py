@@ -1,7 +1,5 @@
 """Data frames of pandas and polars, in and out."""
 
-from datetime import datetime
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -97,26 +95,12 @@ def test_the_index_of_a_pandas_frame_does_not_matter(model):
     assert_array_equal(model.transform(frame).index, index)
 
 
-def test_words_that_name_the_cases_are_refused(library, model):
-    words = KINDS[library].DataFrame({"a": ["x", "y", "z"], "b": [1.0, 2.0, 3.0]})
-    with pytest.raises(ValueError, match=r"Column 'a' of X has 3 categories in 3 cases"):
-        model.fit(words)
-
-
 def test_a_model_of_numbers_refuses_words(library, model):
     words = KINDS[library].DataFrame({"a": ["x", None, "z"], "b": [1.0, 2.0, 3.0]})
     numbers = KINDS[library].DataFrame({"a": [1.0, 5.0, 9.0], "b": [1.0, 2.0, 3.0]})
     model.set_params(trim=0).fit(numbers)
     with pytest.raises(ValueError, match=r"Column 'a' of X holds text; leave it out"):
         model.predict(words)
-
-
-def test_dates_are_refused_by_name(library, model):
-    numbers = [1.0, 2.0, 4.0]
-    dates = [datetime(2020, 1, day) for day in (1, 2, 3)]
-    frame = KINDS[library].DataFrame({"a": numbers, "when": dates})
-    with pytest.raises(ValueError, match="Column 'when' of X holds dates; leave it out"):
-        model.fit(frame)
 
 
 @pytest.mark.parametrize("output", KINDS)

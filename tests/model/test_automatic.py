@@ -295,17 +295,6 @@ def test_cells_are_outlying_beyond_the_clusters_and_their_distances():
     assert_array_equal(shown(centers, np.array([190.0, 4.0]), np.ones(2)), [True, False])
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_cluster_of_six_beside_large_ones_is_not_trimmed_away(seed):
-    rng = np.random.default_rng(seed)
-    truth = np.repeat(np.arange(5), [60, 40, 30, 9, 6])
-    X = rng.normal(size=(145, 60))
-    X[:, :20] += 1.5 * rng.normal(size=(5, 20))[truth]
-    model = fit(X, 5)
-    assert classification_error_rate(model.labels_, truth) < 0.01
-    assert model.outliers_.mean() < 0.02
-
-
 @pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning", "ignore:.* times as far as")
 @pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
 def test_of_cases_that_are_alike_another_is_outlying_and_rounding_is_not(unit):

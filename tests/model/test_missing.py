@@ -395,39 +395,6 @@ def test_a_column_without_a_cell_gets_no_weight(options):
     assert np.isfinite(model.transform(filled)).all()
 
 
-@pytest.mark.filterwarnings("ignore:1 feature has no observed cell")
-@pytest.mark.parametrize("options", [{"l1_bound": 1.0}, {"l1_bound": "auto"}, {"l1_bound": None}])
-def test_one_cluster_gives_no_weight_to_a_column_without_a_cell(options):
-    """All B_j are 0 then: features tie, and the first of them must not be the dead one."""
-    X = np.insert(clusters()[0], 0, np.nan, axis=1)
-    model = make_model(1, **options).fit(X)
-    assert model.feature_weights_[0] == 0
-    assert model.feature_weights_.sum() > 0
-    assert_array_equal(model.labels_, 0)
-    assert model.trimmed_.sum() < len(X) / 2
-
-
-@FIT_OPTIONS
-def test_a_feature_observed_in_one_cluster_only(options):
-    """It separates no clusters: no weight where there is a choice, and NaN in other centers."""
-    X, target = clusters()
-    X[target != 1, 5] = np.nan
-    model = make_model(**options).fit(X)
-    assert rand_score(model.labels_, target) == 1
-    one = model.labels_[target == 1][0]
-    assert_array_equal(np.isnan(model.cluster_centers_[:, 5]), np.arange(3) != one)
-    assert not np.isnan(np.delete(model.cluster_centers_, 5, axis=1)).any()
-    if options["l1_bound"] is not None or "n_features" in options:
-        assert model.feature_weights_[5] == 0
-    new = np.random.default_rng(5).normal(3, 4, (40, 12))
-    new[::3, 2] = np.nan
-    plain = plain_distances(new, model.cluster_centers_, model.feature_weights_)
-    assert_allclose(model.transform(new) ** 2, plain, rtol=1e-9)
-    assert_array_equal(model.predict(new), plain.argmin(axis=1))
-    assert_allclose(model.score_samples(new), -plain.min(axis=1), rtol=1e-9)
-    assert_array_equal(model.predict(X), model.labels_)
-
-
 def test_missing_cells_are_counted_and_allowed():
     X = with_missing(clusters()[0])
     assert get_tags(make_model()).input_tags.allow_nan

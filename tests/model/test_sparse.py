@@ -20,7 +20,6 @@ from rskc.engines.sparse import FAR, bytes_of
 from rskc.files import TableError, read_table
 from rskc.metrics import revised_silhouette
 from rskc.selection import Clest, GapL1, GridSearch, Stability
-from rskc.selection.references import permuted
 from skips import skip_without
 
 METHODS = {
@@ -314,13 +313,6 @@ def test_memory_is_not_that_of_a_dense_copy(method, monkeypatch):
 
 
 # ---- Searches
-
-
-def test_permuted_columns_have_the_same_cells():
-    X = thin(50, 12)
-    found = permuted(sparse.csr_array(X), np.random.default_rng(0)).toarray()
-    assert_array_equal(np.sort(found, axis=0), np.sort(X, axis=0))
-    assert not np.array_equal(found, X)
 
 
 @pytest.mark.parametrize(

@@ -180,18 +180,6 @@ def test_selection_bound_by_hand(found):
     assert_allclose(found.selection_bound(1.0), q**2 / p)
 
 
-def test_a_large_table_is_searched_on_a_sample():
-    rng = np.random.default_rng(0)
-    y = rng.integers(3, size=900)
-    X = 5 * rng.normal(size=(3, 4))[y] + rng.normal(size=(900, 4))
-    search = _search(X, max_samples=150, n_splits=3, n_references=5)
-    assert search.n_clusters_ == 3
-    assert search.case_stability_.shape == search.samples_used_.shape == (150,)
-    assert len(search.best_estimator_.labels_) == 900
-    own = search.best_estimator_.labels_[search.samples_used_]
-    assert np.mean(search.half_labels_ == own) > 0.95  # numbered as the model's clusters
-
-
 # ---- Bad input
 
 
