@@ -26,7 +26,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "test_cli.py": (*CLI, "psutil"),
     "test_cli_dask.py": (*CLI, *DASK, "psutil", "pyarrow"),
     "test_cli_weights.py": (*CLI, *DASK, "psutil", "pyarrow"),
-    "test_cli_words.py": (*CLI, "psutil"),
+    "test_cli_words.py": (*CLI, *DASK, "psutil", "pyarrow"),
     "test_columns.py": (*CLI, *DASK, "psutil", "pyarrow"),
     "test_device.py": ("array_api_compat", "array_api_strict", "matplotlib", "dask"),
     "test_displays.py": ("matplotlib",),

@@ -149,14 +149,6 @@ def test_clusters_and_bound_are_chosen_on_request(here):
         assert words in page
 
 
-def test_warnings_are_sentences(here):
-    result = run(*FIT, "--no-report", "--l1-bound", "50")
-    assert "Bound never binds: --l1-bound is so large" in result.stdout
-    assert ".py" not in result.stdout + result.stderr
-    summary = json.loads(Path("table-rskc/summary.json").read_text("utf-8"))
-    assert len(summary["warnings"]) >= 1
-
-
 # --- tables
 
 
@@ -205,46 +197,6 @@ def test_hostile_names_do_no_harm(here, frame):
 
 
 # --- refusals
-
-
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (("fit", "no.csv", "-k", "3"), "no such file"),
-        (
-            ("fit", "table.csv", "-k", "3", "--use-column", "group", "--text-columns", "refuse"),
-            "(text, such as 'a' in line 2)",
-        ),
-        ((*FIT[:3], "300", *FIT[4:]), "--clusters=300 is more than"),
-        (("fit", "table.csv", "-k", "three"), "--clusters='three'"),
-        ((*FIT, "--l1-bound", "0.2"), "--l1-bound=0.2"),
-        (
-            ("select-k", "table.csv", "--l1-bound", "choose", "--drop", "group"),
-            "--l1-bound='choose'",
-        ),
-        ((*FIT, "--n-features", "99"), "--n-features=99"),
-        ((*FIT, "--n-features", "3", "--l1-bound", "2"), "--n-features=3 and --l1-bound=2 "),
-        ((*FIT, "--n-features", "3", "--l1-bound", "choose"), "exclude each other"),
-        ((*FIT, "--trim", "0.7"), "--trim=0.7"),
-        ((*FIT, "--seed", "-1"), "--seed=-1"),
-        ((*FIT, "--threads", "0"), "--threads=0"),
-        ((*FIT, "--id-column", "nme"), "given as --id-column"),
-        ((*FIT, "--weight-column", "nme"), "no column 'nme', given as --weight-column"),
-        ((*FIT, "--drop", "gene99"), "no column 'gene99'"),
-        ((*FIT, "--decimal", ";"), "--decimal"),
-        (("select-k", "table.csv", "-k", "2-40", "--drop", "group"), "--clusters=40"),
-        (("select-k", "table.csv", "--splits", "0", "--drop", "group"), "--splits=0"),
-        (("select-l1", "table.csv", "-k", "1", "--drop", "group"), "--clusters=1"),
-        (("compare", "table.csv", "-k", "3", "--trims", "0,2", "--drop", "group"), "trims"),
-        (("predict", "table.csv", "table.csv"), "not a model"),
-        (("predict", "no.rskc", "table.csv"), "is not there"),
-        (("predict", ".", "table.csv"), "no model.rskc"),
-        (("report", "no.rskc", "table.csv"), "is not there"),
-    ],
-)
-def test_one_sentence_for_each_thing_that_is_wrong(here, args, words):
-    assert words in refused(*args)
-    assert os.listdir() == ["table.csv"]
 
 
 @pytest.mark.parametrize(
@@ -362,11 +314,6 @@ def test_closed_streams_change_nothing(here, closed):
     done = subprocess.run(["bash", "-c", words], capture_output=True, text=True, timeout=300)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
     assert {file.name for file in Path("table-rskc").iterdir()} == FILES - {"report.html"}
-
-
-@pytest.mark.parametrize("mark", ["::", "", '"', "\n", "\u00e9"])
-def test_separators_of_another_kind_are_refused(here, mark):
-    assert "does not separate cells" in refused("fit", "table.csv", "-k", "2", "--separator", mark)
 
 
 def test_a_file_in_the_way_is_left_alone(here):
@@ -502,16 +449,6 @@ def test_columns_may_come_in_any_order_and_with_others(here, frame):
     found = labels(".", "mixed-labels.csv")
     assert list(found.case) == list(frame.patient)
     assert list(found.cluster) == list(labels("table-rskc").cluster)
-
-
-def test_missing_columns_are_counted_and_named(here, frame):
-    run(*QUICK)
-    frame.drop(columns=["gene3", "gene4", "gene7"]).to_csv("short.csv", index=False)
-    told = refused("predict", "table-rskc", "short.csv")
-    assert "lacks 2 of the 6 columns that the model needs" in told
-    assert "'gene3', 'gene4';" in told
-    frame.assign(gene3="high").to_csv("text.csv", index=False)
-    assert "holds no numbers" in refused("predict", "table-rskc", "text.csv")
 
 
 def test_predictions_are_a_summary_in_the_terminal_and_the_rest_in_a_file(here):

@@ -480,36 +480,15 @@ def test_tables_of_categories_alone_and_dates_of_other_formats(tmp_path, monkeyp
         read_table("t.csv", text_columns="categories", date_columns="numbers")
 
 
-@pytest.mark.parametrize(("n_values", "allowed"), [(59, True), (60, False)])
-def test_many_values_are_advised_to_be_categories_where_they_may_be(table, n_values, allowed):
-    table.assign(town=[f"town {i % n_values}" for i in range(N)]).to_csv("t.csv", index=False)
-    told = run(*FIT)
-    assert f"{n_values} values in 120 cases" in told
-    assert ("to cluster by text of many values, add --categorical NAME" in told) is allowed
-    done = CliRunner().invoke(app, [*FIT, "--categorical", "town"])
-    assert (done.exit_code == 0) is allowed
-
-
 def test_none_is_a_word_among_words_and_a_missing_number(table, frame):
     drinks = np.where(frame.flag, "None", np.where(CLASS == 1, "some", "much"))
     some = np.where(np.arange(N) % 30 == 0, "None", frame["noise"].round(3).astype(str))
     days = np.where(np.arange(N) % 40 == 0, "None", table["visit"])
-    region = np.where(CLASS == 0, "NA", np.where(CLASS == 1, "EU", "AS"))
     made = pd.DataFrame({"size": frame["size"], "drinks": drinks, "some": some, "visit": days})
-    made.assign(region=region).to_csv("t.csv", index=False)
+    made.to_csv("t.csv", index=False)
     found = read_table("t.csv", text_columns="categories", date_columns="numbers")
     assert found.categories["drinks"] == ("None", "much", "some")
     assert found.data[["some", "visit"]].isna().sum().tolist() == [4, 3]
-    told = run(*FIT, "--no-report")
-    n = int((drinks == "None").sum())
-    assert "Column 'drinks' was read as 3 categories: None, much, some." in told
-    assert f"{n} cells of 'drinks' hold 'None', which was read as a category" in told
-    assert "Column 'region' was read as 2 categories: AS, EU; 40 cells are missing." in told
-    told = run(*FIT, "--no-report", "--missing", "None")
-    assert f"read as 2 categories: much, some; {n} cells are missing." in told
-    assert "rskc explore t.csv --missing None" in told
-    model = load("t-rskc/model.rskc")
-    assert model.encoder_.columns_[1].categories == ("much", "some")
 
 
 def test_a_mixed_table_without_an_option(table):
@@ -542,17 +521,3 @@ def test_a_mixed_table_without_an_option(table):
     run("predict", "t-rskc", "few.csv", "--out", "few-out.csv")
     assert_array_equal(pd.read_csv("few-out.csv").cluster, labels.cluster[:4])
     run("report", "t-rskc", "t.csv", "--out", "page.html")
-
-
-def test_options_on_columns(table):
-    told = run(*FIT, "--dates", "numbers", "--categorical", "code", "--standardize", "none")
-    assert "Column 'code' was read as 3 categories: 0, 1, 2." in told
-    assert "were standardized" not in told
-    assert "Numbers not standardized: Some numbers vary far more than categories" in told  # days
-    assert "visit" in pd.read_csv("t-rskc/features.csv").feature.tolist()
-    told = run(*FIT, "--text-columns", "drop", "--no-report")
-    assert "was read as" not in told
-    done = CliRunner().invoke(app, [*FIT, "--standardize", "rows"])
-    assert "--standardize rows compares cells along a row" in " ".join(done.output.split())
-    done = CliRunner().invoke(app, [*FIT, "--text-columns", "refuse"])
-    assert "these columns hold no numbers" in " ".join(done.output.split())

@@ -1,14 +1,12 @@
 """Traps for a newcomer: ids and classes among the numbers, tables on their side, units."""
 
-import json
-import shlex
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from commands import labels, refused, run
+from commands import labels, run
 from rskc import RobustSparseKMeans
 from rskc.exceptions import ColumnWarning
 from rskc.files import read_table
@@ -185,55 +183,6 @@ def test_logarithms_are_advised_for_amounts_alone(seed):
 # --- from the command line
 
 
-@pytest.mark.parametrize(
-    ("name", "engine"), [("t.csv", ()), ("t.parquet", ()), ("t.parquet", ("--engine", "dask"))]
-)
-def test_ids_and_classes_are_set_aside_and_said(put, name, engine):
-    put(frame(id=COUNT + 1000, label=GROUP + 1), name)
-    result = run("fit", name, "-k", "2", "--no-report", *engine)
-    told = flat(result.stderr)
-    assert (
-        "Column 'id' counts the cases and gives them their names; to cluster by it, add "
-        "--use-column id." in told
-    )
-    assert "Column 'label' is named like known classes: it was left out and compared" in told
-    assert "add --use-column label." in told
-    assert "Compared with label: adjusted Rand index 1.000 (1: the" in flat(result.stdout)
-    assert list(labels("t-rskc").known_class) == list(GROUP + 1)
-    assert list(labels("t-rskc").case) == list(COUNT + 1000)
-    assert set(labels("t-rskc", "features.csv").feature) == set("abcd")
-    summary = json.loads(Path("t-rskc/summary.json").read_text("utf-8"))
-    assert (summary["table"]["id_column"], summary["truth"]["label_column"]) == ("id", "label")
-
-
-def test_the_option_that_is_named_overrules(put):
-    put(frame(id=COUNT + 1000, label=GROUP + 1))
-    result = run("fit", "t.csv", "-k", "2", "--no-report", *shlex.split("--use-column id"))
-    assert "'id'" not in result.stderr
-    assert set(labels("t-rskc", "features.csv").feature) == {"id", *"abcd"}
-    wrong = ("-k", "2", "--use-column", "idd", "--force")
-    assert "perhaps 'id' or" in refused("fit", "t.csv", *wrong)
-
-
-def test_text_is_set_aside_by_its_name_and_else_refused_by_name_if_asked(put):
-    words = np.array(["x", "y"])[GROUP]
-    put(frame(label=words, cls=words).assign(case=[f"P{i}" for i in range(N)]))
-    result = run("fit", "t.csv", "-k", "2", "--no-report")
-    assert "Column 'label' is named like known classes: it was left out" in flat(result.stderr)
-    assert "Column 'cls' is named like known classes and was left out." in flat(result.stderr)
-    assert labels("t-rskc").case[0] == "P0"
-    how = ("-k", "2", "--force", "--text-columns", "refuse")
-    told = refused("fit", put(frame(city=words)), *how)
-    assert "this column holds no numbers: 'city' (text, such as 'x' in line 2)" in told
-    assert "by --drop 'city'" in told
-    assert "by --label-column 'city'" in told
-    unique = [f"x{i}" for i in range(N)]
-    told = refused("fit", put(frame().assign(city=unique)), *how)
-    assert "or name the cases by --id-column 'city'" in told
-    told = refused("fit", put(frame(city=words, town=words)), *how)
-    assert "leave them out by --text-columns drop" in told
-
-
 def test_all_columns_are_used_if_nothing_else_is_left(put):
     put(pd.DataFrame({"id": COUNT}))
     assert read_table("t.csv").data.shape == (N, 1)
@@ -258,32 +207,6 @@ def test_predict_and_report_use_the_columns_of_the_fit(put):
     assert list(labels(".", "t-labels.csv").cluster) == list(labels("t-rskc").cluster)
     assert list(labels(".", "t-labels.csv").case) == list(COUNT + 1000)
     run("report", "t-rskc", "t.csv", "--quiet")
-
-
-def test_a_table_on_its_side_is_said(put):
-    made = pd.DataFrame(rng.normal(size=(60, 12)), columns=[f"S{j}" for j in range(12)])
-    made.insert(0, "gene", [f"G{i}" for i in range(60)])
-    put(made)
-    told = flat(run("fit", "t.csv", "-k", "2", "--no-report").stderr)
-    assert "The table is transposed, as a first column 'gene' shows" in told
-    assert len(labels("t-rskc")) == 12
-    again = run("fit", "t.csv", "-k", "2", "--no-report", "--force", "--features-in-rows")
-    assert "on its side" not in again.stderr
-    assert len(labels("t-rskc")) == 12
-    again = run("fit", "t.csv", "-k", "2", "--no-report", "--force", "--cases-in-rows")
-    assert "on its side" not in again.stderr
-    assert len(labels("t-rskc")) == 60
-
-
-def test_units_are_said_with_the_command_that_standardizes(put):
-    put(frame(salary=1e5 * rng.normal(size=N)))
-    raw = ("--no-report", "--prepare", "none")
-    told = flat(run("fit", "t.csv", "-k", "2", *raw).stdout)
-    assert "What to try next Units differ: salary spreads" in told
-    option = "--standardize columns"
-    assert f"if units differ, try {option}" in told
-    told = run("fit", "t.csv", "-k", "2", *raw, "--force", *option.split()).stdout
-    assert "Units differ" not in told
 
 
 # --- in Python
@@ -313,26 +236,6 @@ def test_frames_of_measurements_and_arrays_are_not():
 
 
 # --- numbers that stand for missing cells
-
-
-@pytest.mark.parametrize("value", [-999, -99, 9999])
-def test_a_number_for_missing_cells_is_named(put, value):
-    made = frame()
-    made.loc[[3, 8, 20], "a"] = made.loc[[5, 21], "c"] = value
-    fit = ("-k", "2", "--n-init", "5", "--no-report", "--force")
-    put(made.map(lambda cell: f"{cell:g}"))
-    told = " ".join(run("fit", "t.csv", *fit).stderr.split())
-    option = f"--missing {value}"
-    assert (
-        f"5 cells of 'a', 'c' are {value}, far from all others: if it stands for a missing cell, "
-        f"add {option} (as written in the file)." in told
-    )
-    assert "far from all others" not in run("fit", "t.csv", *fit, *option.split()).stderr
-    put(made, "t.parquet")
-    told = " ".join(run("fit", "t.parquet", *fit).stderr.split())
-    assert f"if it stands for a missing cell, add {option}." in told
-    again = run("fit", "t.parquet", *fit, *option.split()).stderr
-    assert "far from all others" not in again
 
 
 @pytest.mark.parametrize(
@@ -381,17 +284,6 @@ def test_words_that_hardly_differ():
         ("north", "nort h"), ("north", "nroth"), ("nort h", "nroth")
     ]  # fmt: skip
     assert alike_words(["a", "b", "yes", "yep", "level 1", "level 2"]) == []
-
-
-def test_outcomes_repeated_ids_and_spelling_are_said(put):
-    made = frame(patient=[f"P{i // 2}" for i in range(N)], churned=GROUP)
-    made["city"] = np.where(np.arange(N) % 2, "Berlin", "berlin")
-    put(made)
-    told = flat(run("fit", "t.csv", "-k", "2", "--no-report", "--id-column", "patient").stderr)
-    assert "20 rows repeat an id ('P0', 'P1', 'P2', 'P3' and 16 more)" in told
-    assert "Column 'churned' has two values and is named like an outcome" in told
-    assert "'Berlin' and 'berlin': are they the same?" in told
-    assert list(labels("t-rskc").case[:3]) == ["P0", "P0", "P1"]
 
 
 @pytest.mark.parametrize("first", ["P", ""])
