@@ -320,14 +320,6 @@ def test_half_is_halfway(table):
     assert make_model(n_init=1, l1_bound="half").fit(table.data).l1_bound_ == 1 + (root - 1) / 2
 
 
-def test_a_bound_that_never_binds_is_said_to(table):
-    root = np.sqrt(table.data.shape[1])
-    with pytest.warns(UserWarning, match="l1_bound=100 never binds") as said:
-        model = make_model(n_init=1, l1_bound=100.0).fit(table.data)
-    assert said[0].filename == __file__
-    assert model.l1_bound_ == root
-
-
 @pytest.mark.parametrize("init", ["auto", "random", "k-means++", "robust"])
 @pytest.mark.parametrize("trim", [0, 0.1])
 def test_every_init_finds_easy_clusters(init, trim):

@@ -14,7 +14,7 @@ from rskc import RobustSparseKMeans, planning
 from rskc.datasets import make_simulation
 from rskc.model import fitting
 from rskc.selection import Stability
-from rskc.utils.wording import in_bytes, in_time
+from rskc.utils.wording import in_bytes
 from skips import skip_without
 
 # Shapes and settings that no constant of rskc.planning was settled on.
@@ -184,27 +184,6 @@ def test_a_search_on_a_part_is_as_small_as_was_asked(data):
     model = RobustSparseKMeans(2, trim=0.1, l1_bound=2.0, n_init=2, random_state=0)
     fitting.fit(model, data, n_searched=30, share=0.5)
     assert len(model.labels_) == 60
-
-
-@pytest.mark.parametrize(
-    ("amount", "words"),
-    [
-        (900, "900 bytes"),
-        (1500, "1.5 kB"),
-        (999_600, "1 MB"),
-        (2.34e10, "23 GB"),
-        (5e12, "5000 GB"),
-    ],
-)
-def test_amounts_of_memory(amount, words):
-    assert in_bytes(amount) == words
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(0.1, "1 second"), (150, "2 minutes"), (9e3, "2 hours")]
-)
-def test_times(seconds, words):
-    assert in_time(seconds) == words
 
 
 @pytest.mark.parametrize(

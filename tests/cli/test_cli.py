@@ -388,25 +388,6 @@ def test_one_cluster_has_no_markers_and_no_lists(here):
 # --- predict
 
 
-def test_predicting_the_same_table_gives_the_same(here):
-    run(*QUICK)
-    fitted = labels("table-rskc")
-    result = run("predict", "table-rskc", "table.csv", "--out", "new/labels.csv")
-    assert "45 cases" in result.stdout
-    found = labels("new")
-    assert list(found) == [
-        "case",
-        "cluster",
-        "distance",
-        "unweighted_distance",
-        "outlier",
-        "observed",
-    ]
-    for name in ("case", "cluster", "outlier"):
-        assert list(found[name]) == list(fitted[name])
-    np.testing.assert_allclose(found.distance, fitted.distance, rtol=1e-9)
-
-
 @pytest.mark.parametrize(("of", "scale"), [("rows", "robust"), ("columns", "classic")])
 def test_what_was_standardized_is_standardized_again(here, frame, of, scale):
     scaled = frame.assign(gene0=frame.gene0 * 1000 + 5, gene1=2.5)

@@ -98,19 +98,6 @@ def test_help_of_fit_fits_on_two_screens(monkeypatch):
     assert names[:3] == ["--clusters", "--label-column", "--prepare"]
 
 
-def test_the_command_on_the_page_is_a_fit_that_repeats_it(put):
-    put(frame(note="x"))
-    given = ("--drop", "note", "--standardize", "columns", "--scale", "classic", "--seed", "3")
-    few = ("--trims", "0,0.1", "--jobs", "1")
-    run("compare", "t.csv", "-k", "2", *few, *given, "--out", "found", "--json")
-    page = Path("found/report.html").read_text("utf-8")
-    command = re.search("<dt>Command</dt><dd><code[^>]*>(.*?)</code>", page)[1]
-    assert command.startswith("rskc fit t.csv --drop note --standardize columns --scale classic")
-    run(*command.split()[1:], "--out", "again", "--quiet")
-    assert list(labels("again").cluster) == list(labels("found").cluster)
-    assert re.search(r"<dt>Date</dt><dd><code[^>]*>\d+ [A-Z][a-z]+ 20\d\d, \d\d:\d\d", page)
-
-
 def test_of_a_table_on_its_side_rows_are_features(put):
     put(frame().T.reset_index(names="gene"))
     run(*FIT, "--features-in-rows", "--no-report")

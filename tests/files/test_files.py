@@ -11,7 +11,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rskc import RobustSparseKMeans
 from rskc.files import TableError, read_table
 
 PLAIN = "id,a,b\nu,1,2.5\nv,NA,-3e2\nw,0.1,\n"
@@ -103,14 +102,6 @@ def test_what_a_table_says_of_itself(put):
     assert (table.constant, table.empty, table.n_missing) == (["flat"], ["none"], 5)
     assert table.path == path
     assert len(table.sha256) == 64
-
-
-def test_rows_are_numbered_when_nothing_names_them(put):
-    table = read_table(put("a,b\n1,2\n3,4\n"))
-    assert table.id_column is None
-    assert isinstance(table.data.index, pd.RangeIndex)
-    numbered = RobustSparseKMeans(2, trim=0).fit(table.data)
-    assert not hasattr(numbered, "case_names_in_")
 
 
 def test_ids_stay_as_they_are_written(put):

@@ -122,16 +122,6 @@ def test_what_is_asked_of_a_fitted_model(tables):
     assert_allclose(model.cases_frame(matrix).silhouette, model.cases_frame(X).silhouette)
 
 
-def test_given_centers_and_callables(tables):
-    X = thin()
-    for init in (
-        X[:3],
-        lambda X, K, random_state: X[:K].toarray() if sparse.issparse(X) else X[:K],
-    ):
-        one, other = (fitted(table, init=init, trim=0) for table in (sparse.csr_array(X), X))
-        assert_same(one, other)
-
-
 def test_columns_far_from_zero_lose_no_digits(tables):
     """A year, and a constant: their squares would swamp what clusters differ by."""
     X = thin(300, 60, filled=0.02)

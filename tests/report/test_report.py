@@ -29,7 +29,6 @@ from rskc.report._clusters import short_names
 from rskc.report._words import IN_BRIEF, advise
 from rskc.report.page import TEMPLATES, embedded_json, render, vega_script
 from rskc.selection.findings import describe
-from rskc.utils.wording import percent
 from sentences import (
     CHANGES,
     OPTIONS,
@@ -266,24 +265,6 @@ def test_any_scale_and_one_feature(X, factor):
     assert "there is one feature" in render(summarize(fit(column, l1_bound=None), column))
 
 
-def test_missing_cells():
-    X = make_data()
-    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
-    X[7] = np.nan
-    model = fit(X, trim=0.05)
-    summary = summarize(model, X)
-    assert summary["data"]["n_missing"] == np.isnan(X).sum()
-    assert summary["data"]["n_blind"] >= 1
-    assert summary["cases"]["data"]["distance"][7] is None
-    assert summary["cases"]["data"]["silhouette"][7] is None
-    assert sum(summary["features"]["data"]["missing"]) == np.isnan(X).sum()
-    charts = summary["charts"]
-    assert any("without an observed" in n for n in charts["clusters"]["notes"])
-    assert "7" not in charts["clusters"]["data"]["points"]["case"]
-    assert None in charts["cells"]["data"]["cells"]["value"]
-    Reader(render(summary))
-
-
 def test_settings_and_snippet_repeat_the_run(model, X):
     run = {"command": "rskc fit 'x.csv'", "file": "x.csv\nimport os", "sha256": "ab" * 32}
     settings = summarize(model, X, run=run)["settings"]
@@ -374,16 +355,6 @@ def test_how_sure_says_what_the_search_found(stable):
     assert_allclose(found, search.selection_probabilities_[order], atol=1e-3)
 
 
-def test_markers_say_how_often_half_samples_find_them(stable):
-    X, search = stable
-    report = make_report(search.best_estimator_, X, searches=[search])
-    first = report.summary["markers"][0]["top"][0]
-    assert first["probability"] == search.selection_probabilities_[int(first["feature"][1:])]
-    page = Reader(report.html).text
-    assert "Selected" in page
-    assert percent(first["probability"]) in page
-
-
 @pytest.mark.parametrize(
     ("stability", "word"),
     [(1, "stable"), (0.85, "stable"), (0.84, "fairly stable"), (0.59, "unstable")],
@@ -396,19 +367,6 @@ def test_each_cluster_has_a_word(stable, stability, word):
     assert {row["word"] for row in page.summary["sure"]["clusters"]} == {word}
     assert f"<td>{word}</td>" in page.html
     assert "Stable: 0.85 or more. Fairly stable: 0.6 or more." in page.html
-
-
-def test_one_cluster_says_what_was_seen():
-    X = np.random.default_rng(1).normal(size=(60, 5))
-    search = search_stability(X)
-    assert search.n_clusters_ == 1
-    report = make_report(search.best_estimator_, X, searches=search)
-    texts = texts_of(report.summary)
-    assert texts["How many clusters"].startswith("No clusters were found.")
-    for row in search.table_.itertuples():
-        assert f"{row.stability:.2f} with {row.n_clusters}" in texts["How many clusters"]
-    assert report.summary["sure"]["clusters"] == []
-    assert 'id="sure"' in report.html
 
 
 def test_a_search_about_other_clusters_says_nothing_of_these(stable):
@@ -426,18 +384,6 @@ def test_cases_that_were_not_searched_on_are_missing(stable):
     stability = np.array(summary["cases"]["data"]["stability"], float)
     assert_array_equal(np.flatnonzero(~np.isnan(stability)), search.samples_used_)
     assert "The other 30 cases were not searched on." in texts_of(summary)["Cases"]
-
-
-def test_names_of_doubtful_cases_are_harmless(stable):
-    X, search = stable
-    search = copy.copy(search)
-    search.case_stability_ = np.where(np.arange(len(X)) < len(NASTY), 0.5, 1.0)
-    names = [*NASTY.values(), *(f"c{i}" for i in range(len(X) - len(NASTY)))]
-    page = make_report(search.best_estimator_, X, searches=search, case_names=names).html
-    section = page[page.index('id="sure"') : page.index('id="groups"')]
-    assert "&lt;script&gt;alert(1)" in section
-    assert "<script" not in section
-    assert "\u202e" not in section
 
 
 # Advice

@@ -17,7 +17,6 @@ from rskc import RobustSparseKMeans, selection
 from rskc.inputs.labels import adjusted_rand_index
 from rskc.selection import Clest, GapL1, GridSearch, runner
 from rskc.selection.findings import describe
-from rskc.selection.search import MAX_SAMPLES
 from rskc.selection.subsample import draw_cases
 from search_kinds import (
     HOW,
@@ -301,14 +300,6 @@ def drawn(random_state=0):
 def assert_same_choice(search, other):
     pd.testing.assert_frame_equal(search.table_, other.table_)
     assert search._chosen() == other._chosen()
-
-
-@each_search
-def test_small_tables_are_searched_whole(name):
-    assert fitted(name).n_samples_used_ == 60
-    assert fitted(name).get_params()["max_samples"] == MAX_SAMPLES == 5000
-    for most in (None, 60):
-        assert_same(search_of(name, max_samples=most).fit(corners()), fitted(name))
 
 
 @each_search

@@ -356,14 +356,6 @@ def test_a_partition_that_stays_ends_its_branch(monkeypatch):
     assert [going for _, going in islice(iterations, 5)] == [True, False]
 
 
-def test_max_iter_ends_the_alternation_and_says_so():
-    clean = make_simulation(0, 0)
-    problem = Problem(3, 6, l1_bound=6.2)
-    engine, starts = engine_for(clean.data), drawn(3)
-    assert solve(engine, problem, starts).converged
-    assert not solve(engine, replace(problem, max_iter=1), starts).converged
-
-
 def test_guarded_states_come_first():
     engine = engine_for(np.random.default_rng(0).normal(size=(60, 4)))
     lopsided = np.where(np.arange(60) < 5, 2, np.arange(60) % 2)
@@ -491,14 +483,6 @@ def test_outlying_cases_do_not_become_a_cluster_where_no_state_can_be_guarded(ki
     assert sum(outlying_clusters(found, table.outliers) for table, found in pairs) == 0
     errors = [error_over(~table.outliers, found.labels, table) for table, found in pairs]
     assert np.mean(errors) <= mean_error_without_outlying_cases(n_trim) + 0.05
-
-
-def test_a_solution_passed_over_for_its_small_cluster_is_named():
-    table = make_contaminated("clump_rows", n_features=100, random_state=0)
-    found = solve(engine_for(table.data), Problem(3, 6, 3.0), drawn(3, 60))
-    assert found.rival is not None
-    assert set(found.rival.cases) == set(np.flatnonzero(table.outliers))
-    assert found.rival.mean > found.mean
 
 
 def finish_in_turn(monkeypatch, kept_sizes):

@@ -15,6 +15,8 @@ from rskc.model.warnings import KINDS, fit_warning
 from rskc.utils.wording import (
     cleaned,
     count,
+    in_bytes,
+    in_time,
     listed,
     number,
     percent,
@@ -50,6 +52,8 @@ from rskc.utils.wording import (
         (" ".join(map(number, (3.0, 1234567, 0.01234, 1e-9))), "3 1,234,567 0.0123 1e-09"),
         (number(None) + number(np.nan), "––"),
         (" ".join(map(percent, (0, 0.001, 0.5, 0.9999, 1))), "0% 0.1% 50% 99.9% 100%"),
+        (" ".join(map(in_bytes, (900, 1500, 999_600, 5e12))), "900 bytes 1.5 kB 1 MB 5000 GB"),
+        (", ".join(map(in_time, (0.1, 150, 9e3))), "1 second, 2 minutes, 2 hours"),
     ],
 )
 def test_words(text, expected):
