@@ -564,14 +564,6 @@ def test_versions(here):
     assert json.loads(run("versions", "--json").stdout)["rskc"] == rskc.__version__
 
 
-def test_help_has_examples_and_groups():
-    text = run("fit", "--help").stdout
-    for words in ("Examples", "rskc fit iris.csv", "Reading the table", "Model", "Results"):
-        assert words in text
-    for line in run("--help").stdout.splitlines():
-        assert len(line) <= 80
-
-
 # --- as a process
 
 
@@ -685,23 +677,6 @@ def test_a_table_of_the_selected_features_will_do(here, scaling):
     assert_allclose(found.distance, expected.distance, rtol=1e-9)
     table[selected[1:]].to_csv("less.csv")
     assert selected[0] in run("predict", "table-rskc/model.rskc", "less.csv", code=1).stderr
-
-
-def test_half_samples_are_columns_where_they_chose_the_clusters(chosen, monkeypatch):
-    monkeypatch.chdir(chosen)
-    cases, features = labels("table-rskc"), labels("table-rskc", "features.csv")
-    assert cases.stability.between(0, 1).all()
-    assert features.selection_probability.between(0, 1).all()
-    page = Path("table-rskc/report.html").read_text("utf-8")
-    n_stable = (cases.stability >= 0.9).sum()
-    assert f"{n_stable} of 45 cases keep their cluster" in page
-    markers = labels("table-rskc", "markers.csv").set_index("feature").selection_probability
-    known = features.set_index("feature").selection_probability
-    assert_allclose(markers, known[markers.index])
-    run("fit", "table.csv", "--clusters", "3", "--quiet", "--out", "given")
-    assert "stability" not in labels("given")
-    assert "selection_probability" not in labels("given", "features.csv")
-    assert 'id="sure"' not in Path("given/report.html").read_text("utf-8")
 
 
 def test_a_plan_is_printed_and_nothing_is_written(here):

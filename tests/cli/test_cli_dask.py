@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import os
-import sys
 from pathlib import Path
 
 import dask
@@ -231,20 +230,6 @@ def test_a_device_gives_the_same(here, table, monkeypatch):
     run("fit", table, *QUICK, "--device", "cpu", "--out", "found")
     assert_same_results("found", "known")
     assert "--device='tpu' must be" in refused("fit", table, *QUICK, "--device", "tpu")
-
-
-def test_memory_is_passed_on(here, monkeypatch):
-    dask, asked = sys.modules["dask"], []
-    read = _blocks.read_blocks
-
-    def look(*args):
-        asked.append(dask.config.get("rskc.memory"))
-        return read(*args)
-
-    monkeypatch.setattr(_blocks, "read_blocks", look)
-    run("fit", "big", *QUICK, "--memory", "300MB", "--threads", "1")
-    assert asked == [300_000_000]
-    assert dask.config.get("rskc.memory", None) is None
 
 
 # ---- More cases than are shown

@@ -15,7 +15,7 @@ import pytest
 
 import transcripts
 from commands import labels, run
-from rskc.cli import _console, _terminal
+from rskc.cli import _console
 from rskc.utils.wording import number, percent
 
 rng = np.random.default_rng(0)
@@ -62,19 +62,6 @@ def test_a_log_has_a_line_for_each_stage_that_takes_a_while(put, monkeypatch):
     assert lines[:2] == ["rskc: Reading t.csv ...", "rskc: Comparing settings ..."]
     assert re.fullmatch(r"rskc: Comparing settings: \d+ of \d+ after \d+ s", lines[2])
     assert run(*FIT, "--no-report", "--quiet").stderr == ""
-
-
-def test_the_time_is_that_of_the_clock_on_the_wall(put, monkeypatch):
-    put(frame())
-    monkeypatch.setattr(_terminal, "seconds_since_start", lambda: 123.4)
-    assert re.search(
-        r"Time: 123.4 s, of which reading \d\.\d s, clustering", run(*FIT, "--no-report").stdout
-    )
-    # It starts before anything heavy is imported.
-    code = (
-        "import rskc.cli, sys; assert not {'typer', 'sklearn'} & {*sys.modules}; rskc.cli.STARTED"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_advice_is_the_same_on_the_page_and_in_the_terminal(put):

@@ -153,14 +153,6 @@ def test_words_along_the_axes_do_not_overlap(size):
     assert "6.49" in texts_of(drawn.ax_.xaxis)  # the chosen one is always written
 
 
-def test_labels_are_written_to_the_letter():
-    curve = Curve("trim", np.array([0.0, 0.1]), "y", [Line("_a", np.ones(2))])
-    drawn = SearchDisplay(curve).plot()
-    drawn.figure_.canvas.draw()
-    assert [text.get_text() for text in drawn.legend_.get_texts()] == [" _a"]
-    assert texts_of(drawn.ax_.xaxis) == ["0%", "10%"]
-
-
 @pytest.mark.parametrize("display", [SearchDisplay, ConsensusDisplay, SelectionDisplay])
 def test_too_few_cases_to_search_draw_all_the_same(display):
     search = Stability(MODEL.set_params(l1_bound=None), **HOW).fit(DATA[:5])

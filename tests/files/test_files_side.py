@@ -211,16 +211,6 @@ def test_a_row_of_classes_below_the_header(put):
         read_table(put("gene", SAMPLES), label_row="kind")
 
 
-def test_words_about_features_are_left_out(put, tmp_path):
-    path = put("gene", SAMPLES)
-    frame = pd.read_csv(path, sep="\t")
-    frame.insert(1, "description", [f"protein {j} of rats" for j in range(P)])
-    frame.to_csv(path, sep="\t", index=False)
-    table = read_table(path)
-    assert table.data.shape == (N, P)
-    assert "description" in table.dropped
-
-
 def test_classes_of_another_file(tmp_path):
     ids = ["a", "b", "c", "d"]
     path = tmp_path / "labels.csv"
@@ -239,12 +229,3 @@ def test_classes_of_another_file(tmp_path):
     path.write_text("type\nx\ny\n")
     with pytest.raises(TableError, match="it has 2 rows where the table has 4 cases"):
         read_classes(path, ids)
-
-
-def test_a_survey_weight_called_gweight_turns_no_table(tmp_path):
-    numbers = np.random.default_rng(0).normal(size=(40, 3))
-    frame = pd.DataFrame(numbers, columns=["x", "y", "GWEIGHT"]).abs()
-    frame.to_csv(tmp_path / "survey.csv", index=False)
-    table = read_table(tmp_path / "survey.csv", weight_column="GWEIGHT")
-    assert table.data.shape == (40, 2)
-    assert len(table.weights) == 40

@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
 
 from model_files import refusal, rewritten, setting
@@ -281,21 +279,6 @@ def test_a_category_that_is_not_known(frame, model):
     Z[0, [names.index(f"color = {c}") for c in ("blue", "green", "red")]] = 0
     weights = model.feature_weights_[model.encoder_.columns]
     assert_allclose(distance**2, ((Z - model.cluster_centers_) ** 2 * weights).sum(1)[None])
-
-
-def test_clones_and_pipelines(frame):
-    model = RobustSparseKMeans(
-        3, categorical=["letter"], ordinal={"color": ["red", "green", "blue"]}
-    )
-    assert clone(model).get_params() == model.get_params()
-    pipeline = make_pipeline(ColumnStandardizer(), RobustSparseKMeans(3, random_state=0, trim=0.02))
-    labels = pipeline.fit_predict(frame)
-    assert_array_equal(pipeline.predict(frame), labels)
-    standardized = ColumnStandardizer("mean", "std").fit(frame).transform(frame)
-    assert standardized["size"].std(ddof=0) == pytest.approx(1)
-    assert standardized.color.equals(frame.color)
-    of_polars = ColumnStandardizer("mean", "std").fit_transform(pl.from_pandas(frame))
-    assert_allclose(of_polars["size"].to_numpy(), standardized["size"])
 
 
 def test_numbers_that_are_not_standardized_are_named(frame):

@@ -9,8 +9,6 @@ from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.metrics import rand_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from engine_kinds import KINDS, to_strict
 from rskc import RobustSparseKMeans
@@ -253,21 +251,6 @@ def test_fits_elsewhere_are_those_in_memory(place, missing, method, monkeypatch)
     assert_array_equal(other.sample_weight_, weights)
 
 
-def test_a_table_too_large_for_one_block_is_searched_by_a_sample():
-    rng = np.random.default_rng(12)
-    labels = np.arange(33_000) % 3
-    X = rng.normal(size=(33_000, 2)) + 12 * np.eye(3, 2)[labels]
-    weights = rng.uniform(0.5, 2, len(X))
-    model = RobustSparseKMeans(3, trim=0.05, l1_bound=None, random_state=0)
-    one = clone(model).fit(X, sample_weight=weights)
-    skip_without("dask")
-    import dask.array as da
-
-    other = clone(model).fit(da.from_array(X, chunks=(9000, 2)), sample_weight=weights)
-    assert_array_equal(other.labels_.compute(), one.labels_)
-    assert_allclose(other.inertia_, one.inertia_, rtol=1e-9)
-
-
 def test_blocks_know_how_many_weights_they_need():
     X, start = table(0)
     blocks = in_blocks(X)[np.arange(45) < 40]
@@ -290,17 +273,6 @@ def test_score_counts_by_weight():
     assert_allclose(model.score(X, sample_weight=weights), model.score(copies))
     assert_allclose(model.score(X, sample_weight=np.ones(45)), model.score(X))
     assert_allclose(model.score(X, sample_weight=2.5 * weights), 2.5 * model.score(copies))
-
-
-def test_metadata_is_routed():
-    X, _ = table(9)
-    weights = np.random.default_rng(9).integers(1, 4, 45)
-    with config_context(enable_metadata_routing=True):
-        model = RobustSparseKMeans(K, trim=0.1, n_init=3, random_state=0)
-        model.set_fit_request(sample_weight=True)
-        scaler = StandardScaler().set_fit_request(sample_weight=False)
-        pipeline = make_pipeline(scaler, model).fit(X, sample_weight=weights)
-    assert_array_equal(pipeline[-1].sample_weight_, weights)
 
 
 def test_fit_predict_and_fit_transform_take_weights():

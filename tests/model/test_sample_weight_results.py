@@ -11,7 +11,7 @@ from rskc.inputs.categories import CategoryEncoder
 from rskc.markers import marker_effects
 from rskc.metrics import revised_silhouette
 from rskc.utils.wording import percent
-from skips import CLI, skip_without
+from skips import skip_without
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
 
@@ -191,25 +191,3 @@ def test_pictures_have_weights(weighted):
     others = SilhouetteDisplay.from_estimator(model, X[::-1])  # other cases have no weights
     assert others.weights is None
     plt.close("all")
-
-
-def test_counts_of_the_command_line_go_by_weight(tmp_path):
-    skip_without(*CLI)
-    from typer.testing import CliRunner
-
-    from rskc.cli._commands import app
-
-    X, weights = make_numbers(8, 60), np.random.default_rng(8).integers(1, 5, 60)
-    frame = pd.DataFrame(X, columns=list("abcdef")).assign(people=weights, kind=np.arange(60) % K)
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    words = ["fit", str(tmp_path / "t.csv"), "-k", "3", "--out", str(tmp_path / "o"), "--json"]
-    words += ["--weight-column", "people", "--label-column", "kind", "--no-report"]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 0, result.output
-    import json
-
-    found = json.loads(result.stdout)
-    assert sum(row["weight"] for row in found["result"]["clusters"]) == weights.sum()
-    assert {row["weight"] for row in found["truth"]["classes"]} == {
-        float(weights[k::K].sum()) for k in range(K)
-    }

@@ -50,14 +50,3 @@ def test_robust_and_sparse(model, replicates):
     in_short = replicates == 10
     assert error <= RSKC_ERRORS[model] + (0.01 if in_short else 0.002)
     assert abs(selected - 49.2) <= (1.5 if in_short else 0.5)
-
-
-@in_short_and_at_length
-def test_k_means(replicates):
-    assert simulate(0, 0, None, replicates)[0] <= (0.03 if replicates == 10 else 0.016)
-
-
-@in_short_and_at_length
-@pytest.mark.parametrize("model", [1, 2])
-def test_trimmed_k_means(model, replicates):
-    assert simulate(model, 1 / 60, None, replicates)[0] <= (0.05 if replicates == 10 else 0.03)
