@@ -159,7 +159,7 @@ SCENARIOS: dict[str, list[pd.DataFrame | str]] = {
     "Other columns than those of the fit": [
         frame(kind=words("y", "x"), noise=np.where(NOISE["a"] > 0, "u", "v")),
         FIT,
-        frame(kind=words("y", "x"), e=1.5),  # noise has no weight
+        frame(kind=words("y", "x"), noise="u", e=1.5, f="text"),
         "predict t-rskc t.csv --out new.csv",
         frame(),
         "predict t-rskc t.csv --out newer.csv",

@@ -124,17 +124,6 @@ def test_the_model_is_that_of_the_estimator(here, frame):
     assert saved.extra["sha256"] == sha256_of("table.csv")
 
 
-@pytest.mark.parametrize("option", ["--json", "--quiet"])
-def test_json_and_quiet(here, option):
-    result = run(*FIT, "--no-report", option)
-    assert result.stderr == ""
-    if option == "--quiet":
-        assert result.stdout == ""
-        return
-    written = json.loads(Path("table-rskc/summary.json").read_text("utf-8"))
-    assert json.loads(result.stdout) == written
-
-
 def test_clusters_and_bound_are_chosen_on_request(here):
     summary = json.loads(run(*CHOOSE, "--l1-bound", "choose", "--json").stdout)
     assert [each["search"] for each in summary["searches"]] == ["Stability", "GapL1"]
@@ -419,17 +408,6 @@ def test_the_python_of_the_page_repeats_the_run(here, frame, of, scale):
     assert list(names["model"].case_names_in_) == list(labels("table-rskc").case)
     again = Path("report.html").read_text("utf-8")
     assert re.findall("<p class=.headline.>.*", again) == re.findall("<p class=.headline.>.*", page)
-
-
-def test_columns_may_come_in_any_order_and_with_others(here, frame):
-    run(*QUICK)
-    frame.iloc[:, ::-1].assign(more=7.0, note="text").to_csv("mixed.csv", index=False)
-    result = run("predict", "table-rskc", "mixed.csv")
-    assert "'more'" in result.stderr
-    assert "'note'" in result.stderr
-    found = labels(".", "mixed-labels.csv")
-    assert list(found.case) == list(frame.patient)
-    assert list(found.cluster) == list(labels("table-rskc").cluster)
 
 
 def test_predictions_are_a_summary_in_the_terminal_and_the_rest_in_a_file(here):

@@ -145,32 +145,9 @@ def test_infinities_are_refused(cell, dtype, other):
             getattr(model, method)(bad)
 
 
-@pytest.mark.parametrize("distinct", [1, 2, 7])
-def test_more_clusters_than_distinct_cases(distinct):
-    few = np.tile(X[:distinct], (9, 1))
-    with pytest.raises(ValueError, match=f"the {distinct} distinct case") as error:
-        make_model(distinct + 1, trim=0).fit(few)
-    assert_one_sentence(error, "n_clusters")
-    model = make_model(distinct, trim=0).fit(few)
-    assert_sound(model, few)
-    assert len(set(model.labels_)) == distinct
-    assert_allclose(model.inertia_, 0, atol=1e-20)
-
-
 def test_minus_zero_is_zero():
     with pytest.raises(ValueError, match="the 1 distinct case among"):
         make_model(2, trim=0).fit(np.array([[0.0], [-0.0], [0.0]]))
-
-
-@pytest.mark.parametrize("trim", [0, 0.1, 0.4])
-def test_as_many_clusters_as_cases_that_are_left(trim):
-    left = 20 - int(20 * trim)
-    words = f"more than the {left} cases that are left" if trim else "more than 20 cases; lower"
-    with pytest.raises(ValueError, match=words) as error:
-        make_model(left + 1, trim=trim).fit(X[:20])
-    assert_one_sentence(error, "n_clusters")
-    for K in (left, left - 1):
-        assert_sound(make_model(K, trim=trim).fit(X[:20]), X[:20])
 
 
 @pytest.mark.parametrize("bound", [1.5, None])
@@ -182,19 +159,6 @@ def test_constant_columns_get_no_weight_and_do_not_matter(bound):
     assert_allclose(with_them.cluster_centers_[:, [0, 4, 8]], [[5.0, -1e9, 1e-9]] * 3)
     if bound is not None:
         assert_allclose(np.delete(with_them.feature_weights_, [0, 4, 8]), without.feature_weights_)
-
-
-@pytest.mark.parametrize("value", [0.0, 1e-300, 7.3, -1e300])
-@pytest.mark.parametrize("options", [{}, {"l1_bound": None}, {"n_features": 2}])
-@pytest.mark.parametrize("shape", [(12, 4), (4, 12)])
-def test_data_that_are_all_constant(value, options, shape):
-    constant = np.full(shape, value)
-    with pytest.raises(ValueError, match="the 1 distinct case among"):
-        make_model(2, **options).fit(constant)
-    model = make_model(1, **options).fit(constant)
-    assert_sound(model, constant)
-    assert_allclose(model.cluster_centers_, value)
-    assert not model.outliers_.any()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

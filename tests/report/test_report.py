@@ -665,18 +665,6 @@ def test_save_replaces_whole(tmp_path, model, X):
     assert os.listdir(tmp_path) == ["report.html"]
 
 
-@pytest.mark.parametrize("K", [25, 45])
-def test_many_clusters(K):
-    X = np.random.default_rng(0).normal(size=(300, 3))
-    summary = summarize(fit(X, K, trim=0, n_init=1), X)
-    assert len(summary["clusters"]) == K
-    assert "center_0" not in summary["features"]["data"]  # a table of so many columns is no use
-    keys = {id: len(chart["key"]) for id, chart in summary["charts"].items()}
-    assert keys["clusters"] >= K if K <= 40 else keys["clusters"] <= 1
-    assert keys["silhouettes"] <= 2
-    Reader(render(summary))
-
-
 def test_folder_is_refused(tmp_path, model, X):
     with pytest.raises(IsADirectoryError, match="Is a directory"):
         make_report(model, X).save(tmp_path)

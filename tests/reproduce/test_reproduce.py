@@ -270,31 +270,6 @@ def test_unknown_experiments_are_named(here, monkeypatch, capsys):
     assert "there is no experiment no-such" in capsys.readouterr().err
 
 
-def test_a_checkpoint_is_resumed_and_may_grow(here, monkeypatch, capsys):
-    def simulate(replicates, out, *more, code=0):
-        words = ("--replicates", replicates, "--out", out, "--jobs", 1, "--checkpoint", "done.db")
-        run(monkeypatch, "simulation", *words, *more, code=code)
-
-    simulate(2, "two")
-    calls = []
-    for name in ("_fit_methods", "_count_features", "_fit_hard"):
-        whole = getattr(module("simulation"), name)
-
-        def counted(seed, key, whole=whole):
-            calls.append(key)
-            return whole(seed, key)
-
-        monkeypatch.setattr(module("simulation"), name, counted)
-    simulate(2, "again")
-    assert calls == []
-    for file in Path("two").glob("*.csv"):
-        assert file.read_bytes() == Path("again", file.name).read_bytes()
-    simulate(3, "three")
-    assert sorted(calls) == [(0, 2), (0, 2), (1, 2), (1, 2), (2,), (2, 2), (2, 2), (3, 2)]
-    simulate(2, "other", "--seed", 1, code=1)
-    assert "seed" in capsys.readouterr().err
-
-
 def test_breast_cancer_from_files(here, files, monkeypatch, capsys):
     monkeypatch.setattr(module("breast_cancer"), "NUMBERS", range(2, 3))
     data, labels = files
