@@ -91,19 +91,6 @@ def test_genes_are_ranked_where_clusters_are_of_a_representation(adata):
     assert ranked["params"]["layer"] == "thin"
 
 
-def test_genes_cannot_be_ranked_for_other_clusters(adata):
-    model = rskc.anndata.cluster(adata, 3, **SETTINGS)
-    with pytest.raises(ValueError, match=r"groupby='leiden' is not in adata\.obs"):
-        rskc.anndata.rank_genes(adata, model, groupby="leiden")
-    with pytest.raises(ValueError, match="does not hold the clusters of this model"):
-        rskc.anndata.rank_genes(adata[::-1].copy(), model)
-    one = rskc.anndata.cluster(adata, 1, l1_bound=None, key_added="one", random_state=0)
-    with pytest.raises(ValueError, match="nothing to be compared with"):
-        rskc.anndata.rank_genes(adata, one, groupby="one")
-    with pytest.raises(ValueError, match="layer='raw'"):
-        rskc.anndata.rank_genes(adata, model, layer="raw")
-
-
 @pytest.mark.parametrize("make", [sparse.csr_matrix, sparse.csc_array])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
 def test_sparse_tables_give_the_clusters_of_dense_ones(adata, make, dtype):
@@ -146,21 +133,6 @@ def test_a_view_becomes_a_copy_of_its_own(adata):
         rskc.anndata.cluster(part, 3, random_state=0)
     assert "rskc" in part.obs
     assert "rskc" not in adata.obs
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "words"),
-    [
-        ({"layer": "raw"}, ValueError, "layer='raw' is not in adata.layers; there: none"),
-        ({"use_rep": "X_umap"}, ValueError, "use_rep='X_umap' is not in adata.obsm"),
-        ({"layer": "a", "use_rep": "b"}, ValueError, "two tables"),
-        ({"n_clusters": 1000}, ValueError, "n_clusters=1000"),
-    ],
-)
-def test_refusals(adata, given, error, words):
-    with pytest.raises(error, match=words):
-        rskc.anndata.cluster(adata, **{"n_clusters": 3, **given})
-    assert list(adata.obs) == []
 
 
 def test_other_refusals(adata, tmp_path):
@@ -212,15 +184,6 @@ def test_raw_counts_are_prepared_and_the_number_of_clusters_chosen():
     options = {"n_init": 5, "random_state": 0, "cells": None}
     as_it_is = rskc.anndata.cluster(adata, 3, prepare=None, **options)
     assert_array_equal(as_it_is.labels_, RobustSparseKMeans(3, **options).fit(counts).labels_)
-
-
-def test_an_object_is_no_table(adata):
-    from rskc import explore
-    from rskc.selection import Stability
-
-    for use in (RobustSparseKMeans(3).fit, Stability(RobustSparseKMeans(2)).fit, explore):
-        with pytest.raises(TypeError, match=r"rskc\.anndata\.cluster\(adata\) clusters it"):
-            use(adata)
 
 
 def test_a_folder_of_10x_is_read(tmp_path):

@@ -131,6 +131,15 @@ def test_numbers_are_those_of_the_metrics(models, frame):
     assert set(found.cases.case[found.cases.moved]) == set(frame.index[moved])
 
 
+def test_on_new_cases_the_predictions_are_compared(models, frame):
+    some = frame.iloc[5:25]
+    found = compare_solutions(*models, some)
+    a, b = (model.predict(some) for model in models)
+    assert found.cer == classification_error_rate(a, b)
+    assert found.table.to_numpy().sum() == 20
+    assert set(found.cases.case) <= set(some.index)
+
+
 # --- cases, searches, refusals
 
 
@@ -146,23 +155,6 @@ def test_a_search_stands_for_its_model(frame):
     counts = table.n_features[rows].to_numpy()
     step = grid.changes_[0]
     assert len(step.features_gained) - len(step.features_lost) == counts[1] - counts[0]
-
-
-def test_refusals(models, frame):
-    model = models[0]
-    how = {"trim": 0.05, "l1_bound": 3, "n_init": 2, "random_state": 0}
-    fewer = RobustSparseKMeans(3, **how).fit(frame.iloc[:50])
-    assert compare_solutions(model, fewer, frame).table.to_numpy().sum() == 60
-    for table, words in (
-        (frame.iloc[:50], "fitted to 60 and 50 cases; give the cases"),
-        (frame.iloc[::-1], "another order"),
-        (frame.iloc[:, :30], "a has 40 features and b has 30"),
-        (frame.rename(columns={"gene 0": "other"}), "other names"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            compare_solutions(model, RobustSparseKMeans(3, **how).fit(table))
-    with pytest.raises(Exception, match="not fitted"):
-        compare_solutions(model, RobustSparseKMeans(3))
 
 
 # Clusters matched by the cases that they share

@@ -99,26 +99,6 @@ def test_only_the_outlying_cells_of_the_outlying_cases_change(kind, cells, mean)
     assert abs(outlying.data[np.ix_(cases, cells)].mean() - mean) < 1.5
 
 
-@pytest.mark.parametrize(
-    ("make", "name", "value", "others"),
-    [
-        *((make_figure1, "n_samples", value, {}) for value in (2, 30.0, True)),
-        (make_figure1, "n_features", 1, {}),
-        *((make_figure1, "random_state", value, {}) for value in (-1, "a")),
-        (make_simulation, "model", 3, {}),
-        (make_simulation, "n_informative", 501, {}),
-        *((make_contaminated, "kind", value, {}) for value in ("rows", ["rows"])),
-        (make_contaminated, "n_outliers", 61, {"kind": "far_rows"}),
-        (make_contaminated, "n_informative", 498, {"kind": "clump_cells"}),
-        (make_design, "name", "widest", {}),
-        (make_design, "random_state", "seed", {"name": "wide"}),
-    ],
-)
-def test_bad_arguments_are_named(make, name, value, others):
-    with pytest.raises(ValueError, match=rf"^{name}=.* must be .*\.$"):
-        make(**{name: value} | others)
-
-
 @pytest.mark.parametrize("name", [*DESIGNS, *SMALL_CLUSTERS, *NULLS])
 def test_designs_say_the_truth_about_themselves(name):
     design = make_design(name, random_state=1)

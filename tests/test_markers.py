@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.exceptions import NotFittedError
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
@@ -224,26 +223,6 @@ def test_one_cluster_has_none(X, tmp_path):
     assert np.isnan(marker_effects(one, X).effects).all()
     with pytest.raises(ValueError, match="nothing to be compared with"):
         write_ranked_lists(one, X, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"n_top": 0}, "n_top=0 must be an integer >= 1 or None"),
-        ({"min_effect": -1}, "min_effect=-1 must be a number >= 0"),
-        ({"min_effect": np.nan}, "min_effect=nan"),
-        ({"selection_probabilities": [0.5]}, "for each of the 60 features"),
-        ({"selection_probabilities": np.full(60, 1.5)}, "from 0 to 1"),
-        ({"selection_probabilities": "all"}, "selection_probabilities must"),
-    ],
-)
-def test_bad_input(model, X, given, words):
-    with pytest.raises(ValueError, match=words):
-        model.markers_frame(X, **given)
-    with pytest.raises(NotFittedError):
-        RobustSparseKMeans(3).markers_frame(X)
-    with pytest.raises(ValueError, match="X has 59 cases and the model was fitted to 60"):
-        model.markers_frame(X[:-1])
 
 
 # --- ranked lists

@@ -170,15 +170,6 @@ def test_reads_of_blocks_are_counted():
         assert told.reads == pytest.approx(sum(read) / len(X), rel=0.3)
 
 
-def test_a_table_without_a_known_length_is_refused():
-    skip_without("dask")
-    import dask.array as da
-
-    X = da.ones((100, 3), chunks=(50, 3))
-    with pytest.raises(ValueError, match="compute_chunk_sizes"):
-        rskc.plan(X[X[:, 0] > 0], RobustSparseKMeans(2))
-
-
 def test_a_search_on_a_part_is_as_small_as_was_asked(data):
     """A rehearsal makes its search on fewer cases than it has, and cells are kept as in a whole."""
     model = RobustSparseKMeans(2, trim=0.1, l1_bound=2.0, n_init=2, random_state=0)

@@ -160,27 +160,6 @@ def test_new_cases_are_welcome(display, n):
 
 
 @pytest.mark.parametrize(
-    ("display", "model", "table", "how", "words"),
-    [
-        *((display, RobustSparseKMeans(3), X, {}, "not fitted") for display in ALL),
-        (OutlierDisplay, MODEL, X[:7], {}, "X has 7 cases and the model was fitted to 60"),
-        (ClusterDisplay, MODEL, X[:3] * np.nan, {}, "nothing to draw: none of its 3 cases"),
-        (SilhouetteDisplay, MODEL, X[:3] * np.nan, {}, "nothing to draw: none of its 3 cases"),
-        (SilhouetteDisplay, fit(X, 1), X, {}, "fit a model with n_clusters >= 2"),
-        (ClusterDisplay, MODEL, X, {"stability": [1, 1]}, r"shape \(2,\) and X 60 cases"),
-        (ClusterDisplay, MODEL, X, {"kind": "tsne"}, "one of 'auto', 'features', 'pca'"),
-        (WeightsDisplay, MODEL, X, {"n_top": 0}, "n_top="),
-        (WeightsDisplay, MODEL, X, {"n_top": "all"}, "n_top="),
-        (HeatmapDisplay, MODEL, X, {"n_top": 2.5}, "n_top="),
-    ],
-)
-def test_refusals(display, model, table, how, words):
-    with pytest.raises(ValueError, match=words):
-        display.from_estimator(model, table, **how)
-    assert not plt.get_fignums()
-
-
-@pytest.mark.parametrize(
     ("display", "bound", "how"),
     [
         (ClusterDisplay, 1.6, {"kind": "features"}),

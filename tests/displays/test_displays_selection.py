@@ -9,7 +9,6 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import NotFittedError
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_figure1
@@ -39,8 +38,6 @@ MAKE = {
 }
 DISPLAYS = dict.fromkeys(MAKE, SearchDisplay)
 DISPLAYS |= {"consensus": ConsensusDisplay, "selected": SelectionDisplay}
-ALL = pytest.mark.parametrize("kind", DISPLAYS)
-SEARCHES = pytest.mark.parametrize("kind", MAKE)
 
 
 @pytest.fixture(scope="module")
@@ -70,23 +67,6 @@ def overlaps(texts):
 
 
 # What is refused
-
-
-@SEARCHES
-def test_refuses_a_search_that_was_not_fitted(kind):
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        DISPLAYS[kind].from_estimator(MAKE[kind]())
-    assert not plt.get_fignums()
-
-
-@ALL
-def test_refuses_models_in_a_sentence(kind, fitted):
-    for stranger in [MODEL, MODEL.fit(DATA), DATA, None]:
-        with pytest.raises(TypeError, match=r"(must be one of|draws a fitted) .*\.$"):
-            DISPLAYS[kind].from_estimator(stranger)
-    with pytest.raises(TypeError, match=r"draws a fitted Stability, and not a Clest.$"):
-        ConsensusDisplay.from_estimator(fitted["clest"])
-    assert not plt.get_fignums()
 
 
 # The curve of a search

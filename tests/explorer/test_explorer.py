@@ -219,25 +219,6 @@ def test_the_nearest_center_is_that_of_predict():
     assert_array_equal(search.sizes_[0], np.bincount(search.fits_[0]["labels"]))
 
 
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"n_features": [0, 3]}, "n_features"),
-        ({"n_features": [3, 7]}, "1 to the 6 features"),
-        ({"n_features": "many"}, "n_features"),
-        ({"trims": [0.6]}, "trims"),
-        ({"n_clusters": [1]}, "n_clusters"),
-        ({"n_splits": -1}, "n_splits"),
-        ({"n_clusters": range(2, 30), "n_features": 6, "trims": np.arange(20) / 50}, "more than"),
-        ({"labels": [1, 2]}, "labels"),
-        ({"case_names": ["a"]}, "case_names"),
-    ],
-)
-def test_refusals_name_the_parameter(frame, wrong, words):
-    with pytest.raises(ValueError, match=words):
-        explore(frame, **{"n_clusters": [2], "n_features": [2], "trims": [0]} | wrong)
-
-
 def test_of_no_clusters_nothing_is_marked():
     X = np.random.default_rng(0).normal(size=(40, 6))
     page = explore(X, n_clusters=[2, 3], n_splits=0)

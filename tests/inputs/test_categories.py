@@ -156,27 +156,10 @@ def test_one_category_and_none_tell_nothing():
 
 
 @pytest.mark.parametrize(
-    ("columns", "asked", "words"),
-    [
-        ({"c": list("abcdefgh")}, {}, "Column 'c' of X has 8 categories in 8 cases: they name"),
-        ({"c": ["a", 1.5] * 4}, {}, "Column 'c' of X holds both numbers and text"),
-        ({"c": pd.date_range("2024-01-01", periods=8)}, {}, "Column 'c' of X holds dates"),
-        ({"c": [1.0] * 8}, {"categorical": ["d"]}, "categorical='d' is no column of X"),
-        ({"c": list("ab") * 4}, {"ordinal": ["c"]}, "have no order; give them in order"),
-        ({"c": list("ab") * 4}, {"ordinal": {"c": ["a"]}}, "ordinal does not have 'b' of column"),
-    ],
-)
-def test_what_is_refused(columns, asked, words):
-    with pytest.raises(ValueError, match=words):
-        RobustSparseKMeans(2, **asked).fit(pd.DataFrame(columns).assign(x=np.arange(8.0)))
-
-
-@pytest.mark.parametrize(
     ("X", "words"),
     [
         (np.arange(6.0), "Expected 2D array, got 1D array"),
         (np.ones((6, 2), complex), "Complex data not supported"),
-        (pd.DataFrame({"c": np.ones(6, complex)}), "Column 'c' of X holds complex numbers"),
     ],
 )
 def test_the_encoder_checks_shape_and_kind(X, words):

@@ -95,14 +95,6 @@ def test_the_index_of_a_pandas_frame_does_not_matter(model):
     assert_array_equal(model.transform(frame).index, index)
 
 
-def test_a_model_of_numbers_refuses_words(library, model):
-    words = KINDS[library].DataFrame({"a": ["x", None, "z"], "b": [1.0, 2.0, 3.0]})
-    numbers = KINDS[library].DataFrame({"a": [1.0, 5.0, 9.0], "b": [1.0, 2.0, 3.0]})
-    model.set_params(trim=0).fit(numbers)
-    with pytest.raises(ValueError, match=r"Column 'a' of X holds text; leave it out"):
-        model.predict(words)
-
-
 @pytest.mark.parametrize("output", KINDS)
 def test_set_output_wins_over_the_input(frame, model, output):
     kind = KINDS[output].DataFrame
@@ -111,9 +103,3 @@ def test_set_output_wins_over_the_input(frame, model, output):
     assert list(distances.columns) == [f"robustsparsekmeans{k}" for k in range(3)]
     plain = model.set_output(transform="default").transform(frame)
     assert_array_equal(distances.to_numpy(), plain)
-
-
-def test_a_word_among_numbers_in_text_is_no_category():
-    frame = pd.DataFrame({"a": ["1.0", "2.5", "unknown", "3"], "b": [1.0, 2, 3, 4]})
-    with pytest.raises(ValueError, match="Column 'a' of X holds both numbers and text"):
-        RobustSparseKMeans(2).fit(frame)

@@ -282,35 +282,3 @@ def test_fit_predict_and_fit_transform_take_weights():
     assert_array_equal(clone(model).fit_predict(X, sample_weight=weights), model.labels_)
     assert_allclose(clone(model).fit_transform(X, sample_weight=weights), model.transform(X))
     assert not hasattr(model.fit(X), "sample_weight_")
-
-
-BAD = {
-    "negative": (
-        lambda n: np.r_[-1.0, np.ones(n - 1)],
-        r"sample_weight is negative for case 0: -1;",
-    ),
-    "NaN": (lambda n: np.r_[np.ones(n - 1), np.nan], r"sample_weight contains NaN, first for case"),
-    "infinite": (lambda n: np.r_[np.inf, np.ones(n - 1)], r"sample_weight contains infinity"),
-    "all zero": (np.zeros, r"sample_weight is zero for all cases"),
-    "too short": (lambda n: np.ones(n - 1), r"sample_weight has shape \(44,\); it must have shape"),
-    "a table": (lambda n: np.ones((n, 1)), r"sample_weight has shape \(45, 1\)"),
-    "a number": (lambda n: 1.0, r"sample_weight has shape \(\)"),
-    "text": (lambda n: ["a"] * n, r"sample_weight must hold numbers"),
-}
-
-
-@pytest.mark.parametrize("bad", BAD)
-def test_bad_weights_are_refused_in_one_sentence(bad):
-    (X, start), (make, message) = table(0), BAD[bad]
-    model = fitted(X, start, trim=0.1)
-    for method in (model.fit, model.score):
-        with pytest.raises(ValueError, match=message) as error:
-            method(X, sample_weight=make(45))
-        assert "\n" not in str(error.value)
-        assert str(error.value).endswith(".")
-
-
-def test_too_few_cases_that_count():
-    X, _ = table(0)
-    with pytest.raises(ValueError, match="more than 2 cases"):
-        RobustSparseKMeans(3).fit(X, sample_weight=np.r_[1.0, 1.0, np.zeros(43)])

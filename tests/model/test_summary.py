@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from rskc import RobustSparseKMeans
@@ -159,21 +158,6 @@ def test_a_case_without_a_cell_is_infinitely_far():
     assert row["outlier"]
     assert row["trimmed"]
     assert row["silhouette"] == 0
-
-
-@pytest.mark.parametrize("n_clusters", [1, 3])
-def test_other_data_than_those_of_the_fit_are_refused(n_clusters):
-    model = fit(X, n_clusters=n_clusters)
-    with pytest.raises(ValueError, match=r"^X has 59 cases and the model was fitted to 60; .*\.$"):
-        model.cases_frame(X[1:])
-    with pytest.raises(ValueError, match="5 features"):
-        model.cases_frame(X[:, :5])
-
-
-@pytest.mark.parametrize("method", ["features_frame", "cases_frame", "summary"])
-def test_a_model_that_is_not_fitted_has_nothing_to_tell(method):
-    with pytest.raises(NotFittedError):
-        getattr(RobustSparseKMeans(), method)()
 
 
 # ---- Names of cases

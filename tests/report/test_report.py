@@ -288,21 +288,6 @@ def test_snippet_of_arrays_and_functions(X):
     assert "init=init" in snippet
 
 
-def test_wrong_input_is_refused(model, X):
-    with pytest.raises(TypeError, match="best_estimator_"):
-        make_report("model", X)
-    with pytest.raises(ValueError, match="fitted to 60"):
-        make_report(model, X[:50])
-    with pytest.raises(ValueError, match="not the data that the model was fitted to"):
-        make_report(model, 3 * X + 5)
-    with pytest.raises(ValueError, match="case_names has 2"):
-        make_report(model, X, case_names=["a", "b"])
-    with pytest.raises(ValueError, match="same cases"):
-        make_report(model, X, labels=[1, 2])
-    with pytest.raises(TypeError, match="Clest, GapL1"):
-        make_report(model, X, searches=[3])
-
-
 # Searches
 
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.exceptions import NotFittedError
 
 from rskc import RobustSparseKMeans, selection
@@ -22,7 +21,6 @@ from search_kinds import (
     HOW,
     SEARCHES,
     Calls,
-    assert_one_sentence,
     assert_same,
     assert_sound,
     corners,
@@ -94,89 +92,6 @@ def test_names_of_a_data_frame_are_kept(name):
 def test_data_that_are_no_table_of_numbers_are_refused(name, X):
     with pytest.raises(ValueError):
         search_of(name).fit(X)
-
-
-REFUSED = {
-    "any": [
-        ({"n_jobs": 0}, "n_jobs=0 must be None or an integer other than 0"),
-        ({"random_state": "seven"}, "random_state=.* must be None, an integer"),
-        ({"max_samples": 0}, "max_samples=0 must be an integer >= 1 or None"),
-        ({"max_samples": 2.5}, "max_samples=2.5 must be an integer >= 1 or None"),
-        ({"max_samples": "all"}, "max_samples=.* must be an integer >= 1 or None"),
-        ({"max_samples": True}, "max_samples=True must be an integer >= 1 or None"),
-        ({"estimator__n_init": 0}, "n_init=0"),
-        ({"estimator": None}, "estimator=None must be a"),
-        ({"estimator": AgglomerativeClustering()}, "estimator=.* must be a"),
-    ],
-    "Clest": [
-        ({"n_clusters": 1}, "n_clusters=1 must be an integer >= 2"),
-        ({"n_clusters": (2, 2.5)}, "n_clusters=2.5"),
-        ({"n_clusters": ()}, r"n_clusters=\(\) is empty; give a number of clusters"),
-        ({"n_clusters": "two"}, "n_clusters='two' must be"),
-        ({"n_clusters": iter([2, 3])}, "list or range"),
-        ({"n_clusters": 21}, "n_clusters=21 is more than 20 cases, as many as"),
-        ({"n_splits": 0}, "n_splits=0"),
-        ({"n_references": 0}, "n_references=0"),
-        ({"rule": "best"}, "rule='best' must be one of 'agreement', 'paper'"),
-        ({"reference": "normal"}, "reference='normal' must be one of 'pca', 'uniform'"),
-        ({"level": 1.5}, "level=1.5"),
-    ],
-    "GapL1": [
-        ({"estimator__n_clusters": 1}, "n_clusters=1 must be an integer >= 2"),
-        ({"l1_bounds": 1}, "l1_bounds=1 must be an integer >= 2"),
-        ({"l1_bounds": [2, 2.9]}, r"l1_bounds=2.9 must be a number in \[1, 2.828"),
-        ({"l1_bounds": [0.5, 2]}, r"l1_bounds=0.5 must be a number in \[1, 2.828"),
-        ({"l1_bounds": [np.nan]}, "l1_bounds"),
-        ({"l1_bounds": []}, r"l1_bounds=\[\] is empty; give how many bounds"),
-        ({"l1_bounds": "many"}, "l1_bounds='many' must be how many bounds"),
-        ({"n_permutations": 1}, "n_permutations=1"),
-        ({"rule": "2se"}, "rule='2se' must be one of '1se', 'largest'"),
-    ],
-    "GridSearch": [
-        ({"trims": [0, 0.5]}, "trims=0.5 must be a number in"),
-        ({"trims": [-0.1]}, "trims=-0.1"),
-        ({"trims": []}, r"trims=\[\] is empty; give a share of cases"),
-        ({"trims": "much"}, "trims='much' must be a share of cases"),
-        ({"trims": [None]}, "trims=None"),
-    ],
-    "Stability": [
-        ({"n_splits": 1}, "n_splits"),
-        ({"threshold": 1.5}, "threshold"),
-        ({"n_references": 1}, "n_references"),
-        ({"level": -1}, "level"),
-        ({"n_clusters": [40]}, "n_clusters"),
-        ({"n_clusters": "many"}, "n_clusters"),
-        ({"estimator__l1_bound": 0.5}, "l1_bound"),
-    ],
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "params", "words"),
-    [
-        (name, params, words)
-        for kind, rows in REFUSED.items()
-        for name in (SEARCHES if kind == "any" else [kind])
-        for params, words in rows
-    ],
-)
-def test_wrong_parameters_are_refused(name, params, words):
-    with pytest.raises((ValueError, TypeError), match=words) as error:
-        search_of(name, **params).fit(corners())
-    assert_one_sentence(error)
-
-
-def test_one_feature_leaves_no_choice_of_a_bound():
-    with pytest.raises(ValueError, match="one feature only") as error:
-        search_of("GapL1").fit(corners()[:, :1])
-    assert_one_sentence(error)
-
-
-@pytest.mark.parametrize("name", ["GapL1", "GridSearch"])
-def test_what_needs_a_bound_says_so(name):
-    with pytest.raises(TypeError, match="must be a RobustSparseKMeans") as error:
-        search_of(name, estimator=KMeans(3)).fit(corners())
-    assert_one_sentence(error)
 
 
 # ---- Jobs and seeds

@@ -228,38 +228,6 @@ def test_words_frames_and_pictures_speak_of_groups(X):
     ]
 
 
-# ---- What is refused
-
-
-@pytest.mark.parametrize(
-    ("groups", "words"),
-    [
-        (["a"] * 3, "names the groups of 3 features, and X has 5"),
-        ("abcde", "must be an array with the name"),
-        (5, "must be an array with the name"),
-        ([["a"] * 5], "must be an array with the name"),
-        ({"a": [0, 7]}, r"names '7' in 'a'; X has no names: give numbers, 0 to 4\."),
-        ({"a": ["x1"]}, "X has no names"),
-        ({"a": [0, 1], "b": [1]}, "feature 'x1' in two groups, 'a' and 'b'"),
-        ({"a": []}, "gives no features to 'a'"),
-    ],
-)
-def test_bad_groups_are_refused_in_a_sentence(groups, words):
-    X = np.random.default_rng(0).normal(size=(30, 5))
-    with pytest.raises(ValueError, match=words):
-        RobustSparseKMeans(2, feature_groups=groups).fit(X)
-    frame = pd.DataFrame(X, columns=list("abcde"))
-    with pytest.raises(ValueError, match=r"names 'f' in 'g', which X does not have\."):
-        RobustSparseKMeans(2, feature_groups={"g": ["a", "f"]}).fit(frame)
-
-
-def test_the_bound_is_over_groups(X):
-    with pytest.warns(UserWarning, match=r"bound|l1_bound"):
-        fitted(X, by_tens(), l1_bound=5.0)
-    with pytest.raises(ValueError, match="n_features=11 must be an integer in"):
-        fitted(X, by_tens(), n_features=11)
-
-
 # ---- GMT files
 
 
