@@ -5,7 +5,9 @@ Each line there that begins with ``>>>`` is run, and the line below is the error
 A title may end with the packages that its section needs, in brackets.
 """
 
+import contextlib
 import re
+import tempfile
 import warnings
 from pathlib import Path
 from typing import NamedTuple
@@ -48,22 +50,27 @@ def names() -> dict[str, object]:
 
 
 def raised(section: Section) -> list[str]:
-    """Run the code of a section; return it with what it raises."""
+    """Run the code of a section in an empty folder; return it with what it raises."""
     made, space = [], names()
-    for line in section.lines:
-        if not line.startswith(">>> "):
-            continue
-        made.append(line)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                exec(line[4:], space)
-        except Exception as error:
-            message = str(error)
-            assert "\n" not in message, line
-            assert message.endswith("."), line
-            made.append(f"{type(error).__name__}: {message}")
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for line in section.lines:
+            if line.startswith(">>> "):
+                made += [line, *error_of(line[4:], space)]
     return made
+
+
+def error_of(code: str, space: dict[str, object]) -> list[str]:
+    """Run code; return the error that it raises, one sentence, or nothing."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(code, space)
+    except Exception as error:
+        message = str(error)
+        assert "\n" not in message, code
+        assert message.endswith("."), code
+        return [f"{type(error).__name__}: {message}"]
+    return []
 
 
 def main() -> None:

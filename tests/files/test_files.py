@@ -1,6 +1,5 @@
 """Reading tables: what comes out of each format, and what is said of each fault."""
 
-import gzip
 import os
 import pickle
 
@@ -143,15 +142,6 @@ def test_without_header(put):
     assert "header=False" in complaint(path)
 
 
-def test_text_begins_late(put):
-    text = "a,b\n" + "1,\n" * 300 + "2,late\n" + "3,later\n"
-    words = complaint(put(text))
-    assert "'b'" in words
-    assert "'late'" in words
-    assert "line 302" in words
-    assert read_table(put(text), text_columns="drop").dropped == {"b": "text"}
-
-
 def test_floats_read_back_exactly(put):
     values = np.random.default_rng(0).normal(size=500) * 10.0 ** np.arange(-250, 250)
     path = put("a\n" + "\n".join(map(repr, values.tolist())))
@@ -160,62 +150,9 @@ def test_floats_read_back_exactly(put):
 
 # --- Complaints about text ------------------------------------------------------------------------
 
-WRONG_TEXT = [
-    ("", {}, ["empty"]),
-    ("\n\n", {}, ["empty"]),
-    ("a,b\n", {}, ["line 1", "no line with data"]),
-    ("a,b\n\n\n", {}, ["line 1", "no line with data"]),
-    ("a,b\n1,2\n3\n", {}, ["line 3", "1 cells", "2", "'b'", "a comma"]),
-    ("a,b\n1,2\n3,4,5\n", {}, ["line 3", "3 cells"]),
-    ("a,b\n1,2\n\n3\n", {}, ["line 4", "1 cells"]),
-    ('a,b\n1,"2\n3,4\n', {}, ["line 2"]),
-    ("a,b\n1,2,\n3,4,\n", {}, ["line 2", "3 cells"]),
-    ("a,b\n1,2\r3\n4,5\n", {}, ["line 2"]),
-    ("a,b\n1,2\n2,3\n3,abc\n4,5\n", {}, ["line 4", "'b'", "'abc'", "missing_values"]),
-    ('a,b\n"1",2\n2,3\n3,"12,5"\n', {"decimal": "."}, ["line 4", "'b'", "'12,5'", 'decimal=","']),
-    ('a,b\n1,"2,5"\n2,"3,5"\n', {"decimal": "."}, ["'b'", "'2,5'", 'decimal=","']),
-    ('a,b\n1.5,"2,5"\n2,"3,5"\n', {}, ["'b'", "'2,5'", 'decimal=","']),
-    ("a;b\n1;1,234\n2;2,345\n", {}, ["'b'", "'1,234'", 'decimal=","']),
-    ("a;b\n1,5;2\n2,5;1.234\n3;4\n", {"decimal": ","}, ["line 3", "'b'", "'1.234'"]),
-    ('a,b\n"x\ny",2\n"z",3\nw,4\nu,oh\n', {}, ["line 6", "'b'", "'oh'"]),
-    ("a,b\n1,2\n3,inf\n", {}, ["line 3", "'b'", "infinite"]),
-    ("a,b\n1,2\n-Infinity,4\n", {}, ["line 3", "'a'", "infinite"]),
-    ("a,b\n1,2\n3,1e999\n", {}, ["line 3", "'b'", "infinite"]),
-    ("a,b,a,b\n1,2,3,4\n", {}, ["same name", "'a'", "'b'"]),
-    ("a,,c\n1,2,3\n", {}, ["column 2", "no name"]),
-    ("a,b\n1,2\nx,2\n?,3\n3,1\n4,1\n", {}, ["line 3", "2 cells", "'x', '?'", "missing_values"]),
-    (",a\nx,1\n,2\n", {}, ["line 3", "id is missing"]),
-    ("a,c\n1,x\n2,\n", {"label_column": "c"}, ["line 3", "'c'", "label is missing"]),
-    ("id,height\nx,1\n", {"drop": ["hieght"]}, ["'hieght'", "drop", "perhaps 'height'"]),
-    ("id,height\nx,1\n", {"label_column": "Height "}, ["label_column", "perhaps 'height'"]),
-    ("id,height\nx,1\n", {"id_column": "zzz"}, ["'zzz'", "there are 'id', 'height'"]),
-    ("id,kind\nx,u\ny,u\n", {}, ["'kind'", "text, such as 'u' in line 2"]),
-    ("id,kind\nx,u\ny,u\n", {"text_columns": "drop"}, ["no column holds numbers"]),
-    ("id\nx\ny\n", {}, ["no column left"]),
-    ("a,b\n1,true\n2,false\n", {}, ["'b'", "such as 'true'"]),
-    ("a,b\n1,2024-01-01\n2,2024-01-02\n", {}, ["'b'", "'2024-01-01'"]),
-    ("a,b\n1,2\n\xe9,3\n".encode("latin-1"), {}, ["line 3", "not UTF-8", "0xe9", "cp1252"]),
-    ("a,b\n1,2 €\n".encode("cp1252"), {}, ["line 2", "cp1252"]),
-    ("a,b\n1,2 €\n".encode("iso-8859-15"), {}, ["line 2", "iso-8859-15"]),
-    ("a,b\n1,2\n?,3\n?,3\n4,3\n5,1\n", {}, ["line 3", "'a'", "'?', in 2 cells"]),
-    ("\xe9,b\n1,2\n".encode("latin-1"), {}, ["line 1", "not UTF-8"]),
-    (PLAIN.encode("utf-16"), {}, ["UTF-16"]),
-    (PLAIN, {"encoding": "klingon"}, ["'klingon'"]),
-    (PLAIN.encode() + b"\xff", {"encoding": "ascii"}, ["not ascii"]),
-]
 
-
-@pytest.mark.parametrize(("content", "options", "expected"), WRONG_TEXT)
-def test_errors_name_the_place(put, content, options, expected):
-    words = complaint(put(content), **options)
-    missing = [each for each in expected if each not in words]
-    assert not missing, words
-
-
-def test_short_lines_are_found_among_missing_cells(put):
-    assert read_table(put("a,b\n1,\n2,3\n")).n_missing == 1
-    assert "line 3" in complaint(put("a,b\n1,\n2\n3,4\n"))
-    assert "line 3" in complaint(put('a,b\n"1",\n2\n3,4\n'))
+def test_a_carriage_return_within_a_line_is_refused(put):
+    assert "line 2 cannot be understood" in complaint(put("a,b\n1,2\r3\n4,5\n"))
 
 
 def test_a_line_of_separators_is_a_case_and_a_blank_line_is_none(put):
@@ -295,37 +232,6 @@ def test_numbers_may_have_units_and_marks(put, cells, expected, how):
     assert {name: str(each) for name, each in table.written.items()} == {"b": how}
 
 
-@pytest.mark.parametrize(
-    "cells",
-    [
-        ["500 g", "1.2 kg", "2 kg"],  # two units
-        ["5 kg", "7", "8 kg"],  # and none
-        ["120/80", "130/85", "110/70"],
-        ["18-24", "25-34", "35-44"],
-        ["1st", "2nd", "3rd"],
-        ["<18", "65+", "<18"],
-        ["<18", ">65", "<18"],  # limits only
-        ["P-001", "P-002", "P-003"],
-        ["192.168.0.1", "10.0.0.1", "10.0.0.2"],
-    ],
-)
-def test_other_text_is_no_number(put, cells):
-    text = "a,b\n" + "".join(f'{i},"{cell}"\n' for i, cell in enumerate(cells))
-    with pytest.raises(TableError, match="no numbers: 'b'"):
-        read_table(put(text))
-
-
-@pytest.mark.parametrize("unit", ["%", " €", ""])
-def test_a_cell_that_is_none_among_numbers_with_units_is_named(put, unit):
-    cells = [f"1.2{i:02},{i:02}{unit}" for i in range(30)]
-    cells[7] = "n.v. 12x"
-    text = "a;b\n" + "".join(f"{i};{cell}\n" for i, cell in enumerate(cells))
-    with pytest.raises(TableError, match=r"line 9, column 'b': 'n\.v\. 12x' is not a number"):
-        read_table(put(text), text_columns="categories")
-    table = read_table(put(text), text_columns="drop")
-    assert list(table.dropped) == ["b"]
-
-
 def test_decimal_commas_are_found(put):
     table = read_table(put("a;b;c\n1,5;2;1.234,5\n2,25;1.000;12,5\n3;2.500;0,5\n4;3.000;7,5\n"))
     assert table.decimal == ","
@@ -333,23 +239,6 @@ def test_decimal_commas_are_found(put):
     assert table.data["b"].tolist() == [2, 1000, 2500, 3000]
     assert table.data["c"].tolist() == [1234.5, 12.5, 0.5, 7.5]
     assert read_table(put('a,b\n1,"2,5"\n2,"3,5"\n')).data["b"].tolist() == [2.5, 3.5]
-
-
-@pytest.mark.parametrize("share", [0.3, 0.9, 0.99])
-def test_a_truncated_gzip(put, share):
-    data = gzip.compress(("a,b\n" + "1,2\n" * 5000).encode())
-    assert "damaged or cut short" in complaint(put(data[: int(len(data) * share)], "t.csv.gz"))
-    assert "damaged" in complaint(put("a,b\n1,2\n", "t.csv.gz"))
-
-
-def test_files_that_are_none(tmp_path, put):
-    assert "folder" in complaint(tmp_path)
-    put(PLAIN, "table.csv")
-    assert "perhaps 'table.csv' is meant" in complaint(tmp_path / "tabel.csv")
-    assert "no such file" in complaint(tmp_path / "nowhere" / "t.csv")
-    assert ".parquet" in complaint(put("x", "t.docx"))
-    assert "none" in complaint(put("x", "table"))
-    assert "none" in complaint(put("x", "t.parquet.gz"))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
@@ -366,12 +255,6 @@ def test_no_permission(put, monkeypatch):
 
     monkeypatch.setattr("builtins.open", refuse)
     assert "Permission denied" in complaint(path)
-
-
-@pytest.mark.parametrize(("name", "value"), [("decimal", ";"), ("text_columns", "keep")])
-def test_options_are_checked(put, name, value):
-    with pytest.raises(ValueError, match=name):
-        read_table(put(PLAIN), **{name: value})
 
 
 def test_a_missing_package_is_named(put, monkeypatch):
@@ -460,16 +343,3 @@ def test_codes_that_resemble_dates_are_categories(tmp_path, codes):
     frame = pd.DataFrame({"a": range(20), "b": [i % 7 for i in range(20)], "site": [*codes] * 10})
     frame.to_csv(tmp_path / "t.csv", index=False)
     assert "site" in read_table(tmp_path / "t.csv", text_columns="categories").data
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("a,b,c\n1,2,3\n4,5,6\n7,8,9,9,9,9,9\n1,2,4\n", "line 4 has 7 cells"),
-        ("a,b,,,,\n1,2,3,4,5,6\n4,5,6,7,8,9\n", "column 3 has no name"),
-    ],
-)
-def test_the_names_are_in_no_line_that_a_slip_made_long(tmp_path, text, said):
-    (tmp_path / "t.csv").write_text(text)
-    with pytest.raises(TableError, match=said):
-        read_table(tmp_path / "t.csv")

@@ -275,17 +275,6 @@ def test_workbooks_that_unpack_to_far_more_are_refused(tmp_path):
         read_table(path)
 
 
-@pytest.mark.parametrize(
-    "cell", ["\uff112.5", "1\u0661", "\u0663", "-\uff11", "<\uff11", "\uff11%", "1\u00b2"]
-)
-def test_digits_of_other_scripts_are_refused_by_line_and_column(tmp_path, cell):
-    """Some were left out, so that 12.5 was read as 2.5."""
-    path = tmp_path / "t.csv"
-    path.write_text(f"id,a,b\nu,1,1.5\nv,2,{cell}\nw,3,4\nx,4,2.25\n", "utf-8")
-    with pytest.raises(TableError, match=f"line 3, column 'b': '{cell}' is not a number"):
-        read_table(path)
-
-
 def test_a_title_above_the_names_and_other_sheets(tmp_path):
     import openpyxl
 
