@@ -12,6 +12,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -90,8 +91,12 @@ WRONG = [
     "--cells 0",
     "--groups none.gmt",
 ]
-# Tables, which are written to t.csv, and commands. Of a pipe the last table is read.
-SCENARIOS: dict[str, list[pd.DataFrame | str]] = {
+PARTS = [
+    (f"big/part.{k}.parquet", frame(group=words("x", "y"))[8 * k : 8 * k + 8]) for k in range(5)
+]
+# Tables, which are written to t.csv or to the file that is named, and commands. Of a pipe the last
+# table is read.
+SCENARIOS: dict[str, list[Any]] = {
     "A plain table": [frame(), FIT],
     "A cell of 1e300": [changed({(7, "a"): 1e300}), f"{FIT} --prepare none"],
     "Squares that overflow": [
@@ -237,6 +242,26 @@ SCENARIOS: dict[str, list[pd.DataFrame | str]] = {
         f"{FIT} --weight-column people",
         f"{FIT} --weight-column town",
     ],
+    "Folders of files": [
+        *PARTS,
+        frame(),
+        f"{FIT} --engine dask",
+        "fit big/x*.parquet -k 3",
+        "fit bug -k 3 --engine dask",
+        "fit big -k 3 --use-column group --text-columns refuse",
+        "fit big -k 3 --id-column x",
+        "fit big -k 3 --features-in-rows",
+        "fit big -k 3 --engine memory",
+        "fit big -k 2 --n-init 5 --no-report",
+        "predict big-rskc big --out -",
+        "report big-rskc big",
+        ("less/a.parquet", frame(group=words("x", "y")).drop(columns="b")),
+        "predict big-rskc less --out new.csv",
+        ("big/part.5.parquet", frame(group="x").assign(c=np.inf)),
+        "fit big -k 2 --force",
+        ("big/part.5.parquet", frame(group="x").rename(columns={"b": "other"})),
+        "fit big -k 2 --force",
+    ],
     "Refused": [
         frame(group=words("x", "y")),
         "fit no.csv -k 3",
@@ -284,7 +309,8 @@ def said(command: str, pipe: str | None) -> list[str]:
     out = [re.sub(r"\d+\.\d s|\d+ ms", "0.0 s", line) for line in out if not WRITTEN.match(line)]
     # On a busy machine a log says what is under way.
     errors = [line for line in result.stderr.splitlines() if not line.endswith(" ...")]
-    errors = [f"! {line.rstrip()}" for line in errors]
+    here = f"{Path().resolve()}{os.sep}"
+    errors = [f"! {line.rstrip().replace(here, '')}" for line in errors]
     if result.exit_code:
         assert not out or command.startswith("explore"), out
         assert len(errors) == 1, errors
@@ -299,6 +325,11 @@ def transcript(title: str) -> str:
     is_parquet = any("t.parquet" in step for step in steps if isinstance(step, str))
     with somewhere():
         for step in steps:
+            if isinstance(step, tuple):
+                path, made = step
+                Path(path).parent.mkdir(exist_ok=True)
+                made.to_parquet(path, index=False)
+                continue
             if isinstance(step, pd.DataFrame):
                 if is_parquet:
                     step.to_parquet("t.parquet", index=False)

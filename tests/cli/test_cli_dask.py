@@ -282,15 +282,6 @@ def test_predictions_are_those_of_the_fit(here, few, scaling):
     pd.testing.assert_frame_equal(found, fitted[found.columns], rtol=1e-9)
 
 
-def test_predict_notices_columns_that_are_missing(here, frame):
-    run("fit", "whole.parquet", *QUICK)
-    Path("less").mkdir()
-    frame.drop(columns="gene0").to_parquet("less/a.parquet", index=False)
-    assert "'gene0'" in refused("predict", "whole-rskc", "less", "--out", "new.csv")
-    assert "--out" in refused("predict", "whole-rskc", "big", "--out", "-")
-    assert not Path("new.csv").exists()
-
-
 # ---- Searches
 
 
@@ -307,23 +298,9 @@ def test_a_part_is_searched_in_memory_too(here):
 # ---- What is refused
 
 
-def test_what_is_wrong_with_a_folder(here, frame):
+def test_what_is_wrong_with_a_folder(here):
     Path("empty").mkdir()
     assert "holds no Parquet file" in refused("fit", "empty", "-k", "3")
-    assert "stands for no Parquet file" in refused("fit", "big/x*.parquet", "-k", "3")
-    assert "no such file or folder; perhaps 'big'" in refused(
-        "fit", "bug", "-k", "3", "--engine", "dask"
-    )
-    refusing = ("--use-column", "group", "--text-columns", "refuse")
-    assert "'group' (text, such as 'a'" in refused("fit", "big", "-k", "3", *refusing)
-    assert "no column 'x'" in refused("fit", "big", *FIT, "--id-column", "x")
-    Path("table.csv").write_text("a,b\n1,2\n")
-    assert "--engine memory" in refused("fit", "table.csv", "-k", "3", "--engine", "dask")
-    assert "features in rows" in refused("fit", "big", *FIT, "--features-in-rows")
-    frame.rename(columns={"gene1": "other"}).to_parquet("big/part.12.parquet")
-    assert "different columns: 'gene1' is in 'part.0.parquet' and not in" in refused(
-        "fit", "big", *FIT
-    )
     Path("big/part.12.parquet").write_bytes(b"PAR1 nonsense")
     assert "part.12.parquet" in refused("fit", "big", *FIT)
     assert not any(name.startswith(("big-", ".big", "bug")) for name in os.listdir())
@@ -335,12 +312,6 @@ def test_columns_that_are_numbers_in_the_first_file_only(here, frame):
     assert "part.12.parquet" in told
     assert "'gene1' holds" in told
     assert not Path("big-rskc").exists()
-
-
-def test_infinite_cells_are_refused_and_nothing_is_left(here, frame):
-    frame.assign(gene1=np.inf).to_parquet("big/part.12.parquet", index=False)
-    assert "column 'gene1': a cell is infinite" in refused("fit", "big", *FIT)
-    assert sorted(os.listdir()) == ["big", "whole.parquet"]
 
 
 def test_no_scheduler_is_one_sentence_in_bounded_time(here, monkeypatch):

@@ -2,7 +2,6 @@
 
 import datetime
 import gzip
-import re
 import zipfile
 
 import anndata
@@ -107,15 +106,11 @@ def test_npy(tmp_path, dtype, order):
     assert data.to_numpy().dtype == (np.float32 if dtype in ("f4", "f2") else np.float64)
 
 
-def test_npy_that_is_no_table(tmp_path):
+def test_a_damaged_npy_and_one_with_objects(tmp_path):
     path = tmp_path / "t.npy"
-    for array in (np.zeros(3), np.zeros((2, 2, 2)), np.array([["a"]]), np.zeros((2, 2), complex)):
-        np.save(path, array)
-        assert "no table of numbers" in complaint(path)
     np.save(path, np.array([[None]]), allow_pickle=True)
     assert "cannot be read" in complaint(path)
-    np.save(path, np.ones((2, 2), bool))
-    assert "true and false" in complaint(path)
+    np.save(path, np.ones((2, 2)))
     path.write_bytes(path.read_bytes()[:-1])
     assert "cannot be read" in complaint(path)
 
@@ -211,28 +206,6 @@ def test_h5ad(tmp_path, sparse):
 # ---- What files claim
 
 MARKET = "%%MatrixMarket matrix coordinate real general\n% a\n{}\n1 1 1.5\n2 2 2\n3 3 3\n4 1 4\n"
-MARKETS = {
-    "NUL bytes": (MARKET.format("4 3 4").encode() + bytes(64), "NUL bytes"),
-    "huge": (MARKET.format("1000000000000 1000000000000 4").encode(), "with 4 entries"),
-    "wide": (MARKET.format("5 20000000 4").encode(), "5 x 20000000 with 4 entries"),
-    "more entries": (MARKET.format("4 3 400000000").encode(), "claims 400000000 entries"),
-    "negative": (MARKET.format("-4 3 4").encode(), "its header '-4 3 4' is none"),
-    "array": (
-        b"%%MatrixMarket matrix array real general\n100000000 100000000\n1\n",
-        "claims 10000000000000000 entries",
-    ),
-    "no header": (b"%%MatrixMarket matrix coordinate real general\n% a", "header '' is none"),
-    "no banner": (b"a,b\n1,2\n", "is none"),
-}
-
-
-@pytest.mark.parametrize(("data", "words"), MARKETS.values(), ids=MARKETS)
-@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
-def test_what_a_matrix_claims_is_compared_with_what_it_holds(tmp_path, data, words, packed):
-    path = tmp_path / ("m.mtx.gz" if packed else "m.mtx")
-    path.write_bytes(gzip.compress(data) if packed else data)
-    with pytest.raises(TableError, match=re.escape(words)):
-        read_table(path)
 
 
 @pytest.mark.parametrize("beside", ["", "features.tsv.gz", "barcodes.tsv.gz"])
