@@ -18,7 +18,9 @@ from rskc.model.summary import FeatureCounts
 from rskc.report import summarize
 from rskc.report._charts import curves_of
 from rskc.report._words import advise
-from rskc.selection import Stability
+from rskc.selection import GridSearch, Stability
+from rskc.selection.findings import describe, p_value
+from search_kinds import HOW, MODEL, SEARCHES, corners, fitted
 
 KEPT = Path(__file__).with_name("sentences.txt")
 
@@ -274,6 +276,26 @@ def summaries() -> Iterator[str]:
     yield from (FeatureCounts(*counts).words for counts in COUNTS)
 
 
+def searches() -> Iterator[str]:
+    """Yield what searches say of themselves, their rules and their choice, one fact per line."""
+    clest, gap = copy.copy(fitted("Clest")), copy.copy(fitted("GapL1"))
+    found = [fitted(name) for name in SEARCHES]
+    found.append(GridSearch(MODEL, [2, 3], None, [0, 0.1], **HOW).fit(corners()))
+    found.append(copy.copy(clest))
+    found[-1].n_clusters_, found[-1].table_ = 1, clest.table_.assign(chosen=False)
+    for rule, level in (("agreement", 0.05), ("agreement", 0.5), ("paper", 0.05), ("paper", 0)):
+        found.append(copy.copy(clest).set_params(rule=rule, level=level))
+    found.append(gap.set_params(rule="largest"))
+    gap.table_ = gap.table_.assign(chosen=gap.table_.l1_bound == gap.l1_bound_)
+    for search in found:
+        said = describe(search)
+        values = ", ".join(f"{name}={value:.3g}" for name, value in said.suggests.items())
+        yield f"{said.headline} Chosen: {values}; {said.reason}"
+        yield f"  {said.explanation}"
+        yield f"  columns: {', '.join(said.table.labels)}"
+    yield " ".join(map(p_value, (np.nan, 0.0009, 0.001, 0.25)))
+
+
 def lines_of(summary) -> Iterator[str]:
     """Yield what the page says, one fact per line."""
     yield summary["headline"]
@@ -307,6 +329,7 @@ def written() -> str:
         known.update(line for line in new if line.startswith("chart "))
         parts += [f"# {title}", "", *new, ""]
     parts += ["# Summaries of models", "", *dict.fromkeys(summaries()), ""]
+    parts += ["# Searches", "", *dict.fromkeys(searches()), ""]
     parts += ["# Advice, in Python and at a terminal", ""]
     for changes in CHANGES:
         both = (advise(facts(**changes), names) for names in ({}, OPTIONS))

@@ -691,11 +691,6 @@ def test_missing_package_is_named(monkeypatch, package, model, X):
 # Words
 
 
-def test_sentences_are_those_that_were_reviewed():
-    """After a change: ``python tests/sentences.py``, and read what changed."""
-    assert sentences.written().splitlines() == sentences.KEPT.read_text("utf-8").splitlines()
-
-
 def test_the_script_is_kept_and_mended(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
