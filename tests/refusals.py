@@ -1,25 +1,26 @@
-"""What is refused, and in which sentence, section by section of ``refusals.txt``.
+"""What is refused, and in which sentence (``refusals.txt``), and what is read (``readings.txt``).
 
-Each line there that begins with ``>>>`` is run, and the line below is the error that it raises.
-``python tests/refusals.py`` writes these lines anew; read the difference before it is committed.
-A title may end with the packages that its section needs, in brackets.
+Each line there that begins with ``>>>`` is run, and the line below is its value or the error that
+it raises. ``python tests/refusals.py`` writes these lines anew; read the difference before it is
+committed. A title may end with the packages that its section needs, in brackets.
 """
 
+import ast
 import contextlib
 import re
 import tempfile
 import warnings
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 import rskc
-from rskc import datasets, metrics, selection
+from rskc import datasets, files, metrics, selection
 from rskc.datasets import make_figure1
 
-KEPT = Path(__file__).with_name("refusals.txt")
+KEPT = [Path(__file__).with_name(name) for name in ("refusals.txt", "readings.txt")]
 
 
 class Section(NamedTuple):
@@ -30,57 +31,78 @@ class Section(NamedTuple):
     lines: list[str]
 
 
-def sections() -> dict[str, Section]:
-    """Return the sections of the file by their titles."""
-    found = {}
-    for text in re.split(r"^# ", KEPT.read_text("utf-8"), flags=re.MULTILINE)[1:]:
+def sections(file: Path) -> list[Section]:
+    """Return the sections of a file."""
+    found = []
+    for text in re.split(r"^# ", file.read_text("utf-8"), flags=re.MULTILINE)[1:]:
         head, *lines = text.rstrip().splitlines()
         title, _, packages = head.rstrip("]").partition(" [")
-        found[title] = Section(title, packages.split(), [line for line in lines if line])
+        found.append(Section(title, packages.split(), [line for line in lines if line]))
     return found
+
+
+def read(content: str | bytes, name: str = "t.csv", **how: Any) -> dict[str, Any]:
+    """Write a file and read it as a table; return its cells and all that is said of it."""
+    Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    table = files.read_table(name, **how)
+    said = {name: values.tolist() for name, values in table.data.items()}
+    index = table.data.index
+    said |= {} if isinstance(index, pd.RangeIndex) else {"cases": (table.id_column, [*index])}
+    if table.labels is not None:
+        said["labels"] = (table.label_column, np.asarray(table.labels).tolist())
+    said["decimal"] = table.decimal if table.decimal != "." else ""
+    said["written"] = {name: str(each) for name, each in table.written.items()}
+    facts = ("dropped", "constant", "empty", "notes", "categories", "turned")
+    said |= {name: getattr(table, name) for name in facts}
+    return {name: value for name, value in said.items() if value}
 
 
 def names() -> dict[str, object]:
     """Return what code may use beside its own imports: the public names, and a table."""
-    made: dict[str, object] = {"np": np, "pd": pd, "rskc": rskc}
+    made: dict[str, object] = {"np": np, "pd": pd, "rskc": rskc, "read": read}
     for module in (rskc, datasets, metrics, selection):
         made |= {name: getattr(module, name) for name in module.__all__}
     X = make_figure1(60, 6, random_state=0).data
     return made | {"X": X, "frame": pd.DataFrame(X, columns=list("abcdef"))}
 
 
-def raised(section: Section) -> list[str]:
-    """Run the code of a section in an empty folder; return it with what it raises."""
+def told(section: Section) -> list[str]:
+    """Run the code of a section in an empty folder; return it with what comes of it."""
     made, space = [], names()
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for line in section.lines:
             if line.startswith(">>> "):
-                made += [line, *error_of(line[4:], space)]
+                made += [line, *outcome(line[4:], space)]
     return made
 
 
-def error_of(code: str, space: dict[str, object]) -> list[str]:
-    """Run code; return the error that it raises, one sentence, or nothing."""
+def outcome(code: str, space: dict[str, object]) -> list[str]:
+    """Run code; return its value, if it has one, or the error that it raises, one sentence."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            exec(code, space)
+            (*statements, last) = ast.parse(code).body
+            if statements or not isinstance(last, ast.Expr):
+                exec(code, space)
+                return []
+            value = eval(code, space)
+            return [] if value is None else [repr(value)]
     except Exception as error:
         message = str(error)
         assert "\n" not in message, code
         assert message.endswith("."), code
         return [f"{type(error).__name__}: {message}"]
-    return []
 
 
 def main() -> None:
-    """Write the file anew."""
-    parts = []
-    for section in sections().values():
-        packages = f" [{' '.join(section.packages)}]" if section.packages else ""
-        parts.append("\n".join([f"# {section.title}{packages}", "", *raised(section), ""]))
-    KEPT.write_text("\n".join(parts), "utf-8")
-    print(f"{KEPT} has {len(KEPT.read_text('utf-8').splitlines())} lines; read what changed.")
+    """Write the files anew."""
+    for file in KEPT:
+        parts = []
+        for section in sections(file):
+            packages = f" [{' '.join(section.packages)}]" if section.packages else ""
+            parts.append("\n".join([f"# {section.title}{packages}", "", *told(section), ""]))
+        file.write_text("\n".join(parts), "utf-8")
+        print(f"{file} has {len(file.read_text('utf-8').splitlines())} lines; read what changed.")
 
 
 if __name__ == "__main__":
