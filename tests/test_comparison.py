@@ -62,42 +62,6 @@ def test_by_hand():
     assert found.cer_regular == 0
 
 
-def test_words_by_hand():
-    a = judgment([0] * 5 + [1] * 3, weights=(1, 0, 0, 0))
-    b = judgment([0] * 3 + [2] * 2 + [1] * 3, weights=(1, 0.5, 0, 0))
-    found = compared(a, b)
-    assert (
-        found.headline == "2 clusters -> 3; 2 of 8 cases moved, CER 0.214; 1 feature gained, 0 lost"
-    )
-    assert repr(found) == f"<SolutionComparison: {found.headline}>"
-    assert str(found).splitlines()[1:] == [
-        "  cluster 0 -> 0: 3 of 5 cases, 2 now in 2",
-        "  cluster 1 -> 1: all of 3 cases",
-        "  cluster 2 is new: 2 from the former 0",
-        "  cases that moved: 2 (case 3, case 4)",
-        "  outliers gained: none; lost: none",
-        "  features kept: 1; gained: 1 (v); lost: none",
-    ]
-    assert compared(b, a).unmatched() == ["cluster 2 is gone: 2 now in 0"]
-
-
-def test_a_cluster_without_cases_has_no_match():
-    found = compared(judgment([0, 0, 1, 1], K=3), judgment([0, 0, 1, 1]))
-    assert found.matches == {0: 0, 1: 1}
-    assert found.unmatched() == ["cluster 2 is gone: no cases"]
-    assert found.n_moved == 0
-
-
-def test_as_many_cases_as_can_be_stay():
-    """Taking the largest cell first, 5, would leave 5 + 0 of 14; the best match keeps 4 + 4."""
-    table = np.array([[5, 4], [4, 1]])
-    a, b = np.repeat(np.indices((2, 2)).reshape(2, 4), table.ravel(), axis=1)
-    found = compared(judgment(a), judgment(b))
-    assert found.matches == {0: 1, 1: 0}
-    assert found.n_moved == 6
-    assert np.isnan(compared(judgment([0]), judgment([0])).cer)
-
-
 # --- laws
 
 

@@ -34,7 +34,7 @@ from rskc.displays import (
 from rskc.metrics import revised_silhouette
 from rskc.model.fitted import JudgedCases
 from rskc.pictures import models, palette
-from rskc.pictures.models import Plane, cube_ticks, strongest
+from rskc.pictures.models import Plane, strongest
 from rskc.selection import Stability
 from skips import Optional
 
@@ -305,16 +305,6 @@ def test_axes_are_logarithmic_if_the_spread_is_large():
     drawn.figure_.canvas.draw()
 
 
-@pytest.mark.parametrize("high", [1e-7, 0.3, 1.0, 7.0, 12.0, 5e4])
-def test_ticks_of_cube_roots_are_round_and_apart(high):
-    ticks = np.array(cube_ticks(high))
-    assert ticks[0] == 0
-    assert ticks[-1] <= high < 2.5 * ticks[-1]
-    assert np.diff(np.cbrt(ticks / high)).min() > 0.02
-    assert all(f"{tick:.0e}"[0] in "0125" for tick in ticks)
-    assert cube_ticks(0) == [0]
-
-
 def test_zero_distances_fit_on_a_log_axis():
     distances = np.array([0.0, 1.0, 1.0, 1.0, 2000.0])
     drawn = OutlierDisplay(distances, distances, thresholds=(50.0, np.inf)).plot()
@@ -511,15 +501,6 @@ def test_names_are_shown_to_the_letter(name):
     assert (shown, is_math) == (name, False)
 
 
-def test_long_names_lose_their_middle():
-    (short,) = style.plain_names(["a very long name of a gene, probe 17"], 20)
-    assert len(short) == 20
-    assert short.startswith("a very")
-    assert short.endswith("probe 17")
-    assert "…" in short
-    assert style.plain_names(["two\nlines", ("a", 1)]) == ["two lines", "('a', 1)"]
-
-
 def test_odd_names_can_be_drawn_everywhere():
     columns = [f"_a$x_{j}^2$ " + 30 * "long " for j in range(6)]
     index = pd.MultiIndex.from_product([["$a", "_b"], range(30)])
@@ -570,12 +551,6 @@ def test_twenty_colors_can_be_told_apart_without_red_or_green_cones(vision):
     lab = cielab(palette.cluster_colors(20), vision)
     apart = np.linalg.norm(lab[:, None] - lab[None], axis=2)
     assert apart[np.triu_indices(20, 1)].min() > 17
-
-
-def test_spread_out_moves_as_little_as_can_be():
-    assert_allclose(style.spread_out([0, 10, 20], 5), [0, 10, 20])
-    assert_allclose(style.spread_out([0, 1, 20], 5), [-2, 3, 20])
-    assert_allclose(np.diff(style.spread_out([4, 4, 4, 4], 2)), 2)
 
 
 def test_more_clusters_than_a_legend_can_hold():

@@ -19,9 +19,9 @@ from scipy.sparse import csr_array
 import rskc
 from rskc import RobustSparseKMeans
 from rskc.explorer import Explorer
-from rskc.explorer.grid import Exploration, _describe, _nearest, _with
+from rskc.explorer.grid import Exploration, _describe, _nearest
 from rskc.explorer.packing import MISSING, bits_for, packed, scaled
-from rskc.explorer.views import _match, scene_of
+from rskc.explorer.views import scene_of
 from rskc.metrics import classification_error_rate
 from rskc.selection.runner import Runner
 from rskc.selection.subsample import Sample
@@ -137,16 +137,6 @@ def noted(work, ran, key):
     return work(key)
 
 
-def test_what_the_automatic_choice_took_is_put_among_the_settings():
-    assert _with([2, 4, 8, 16], 5, np.log) == [2, 5, 8, 16]
-    assert _with([2, 4, 8, 16], 8, np.log) == [2, 4, 8, 16]
-    assert _with([2, 16], 5, np.log) == [2, 5, 16]
-    assert _with([2, 4, 8, 16], 1, np.log) == [1, 2, 8, 16]
-    assert _with([0.0, 0.05, 0.1], 0.2, np.asarray) == [0.0, 0.05, 0.2]
-    assert _with([0.0, 0.05, 0.1], 0.0, np.asarray) == [0.0, 0.05, 0.1]
-    assert _with([0.0, 0.05, 0.1], 0.09, np.asarray) == [0.0, 0.09, 0.1]
-
-
 def test_of_a_large_table_some_are_fitted_and_all_are_counted():
     X = corners(600)
     page = explore(X, max_samples=90, n_clusters=[3], case_names=[f"c{i}" for i in range(600)])
@@ -239,15 +229,6 @@ def test_tiny_tables(n):
 
 
 # ---- What the page shows
-
-
-def test_clusters_keep_their_numbers():
-    a = np.array([0, 0, 1, 1, 2, 2])
-    assert_array_equal(_match(np.array([2, 2, 0, 0, 1, 1]), a, 3)[[2, 0, 1]], [0, 1, 2])
-    split = np.array([3, 3, 0, 0, 1, 2])
-    assert_array_equal(_match(split, a, 4)[[3, 0]], [0, 1])
-    assert sorted(_match(split, a, 4)) == [0, 1, 2, 3]
-    assert sorted(_match(np.array([0, 0, 1, 1, 1, 1]), a, 2)) == [0, 1]
 
 
 def test_views_have_the_numbers_of_the_automatic_fit(page):

@@ -3,14 +3,12 @@
 from functools import cache
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.selection import GapL1
-from rskc.selection.gap import within_one_error
 from search_kinds import HOW
 
 
@@ -46,20 +44,6 @@ def test_gap_and_standard_error_by_hand():
     assert gap.l1_bound_1se_ == table.l1_bound[enough].min() <= gap.l1_bound_
     assert table.l1_bound[table.chosen].tolist() == [gap.l1_bound_1se_]
     assert gap.best_estimator_.l1_bound == gap.l1_bound_1se_
-
-
-@pytest.mark.parametrize(
-    ("gaps", "errors", "row"),
-    [
-        ([1, 2, 3], [0.1, 0.1, 0.5], 2),
-        ([1, 2.6, 3], [9, 9, 0.5], 1),  # the error of the largest counts, not their own
-        ([2.5, 1, 3], [0, 0, 0.5], 0),
-        ([3, 3, 1], [0, 0, 0], 0),
-        ([1], [0], 0),
-    ],
-)
-def test_one_standard_error_by_hand(gaps, errors, row):
-    assert within_one_error(pd.DataFrame({"gap": gaps, "standard_error": errors})) == row
 
 
 def test_the_objective_is_that_of_a_fit_with_the_bound():

@@ -1,24 +1,18 @@
 """Stability: half-samples, the comparison with one cloud, and what is known from the fits."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import t as student
 from sklearn.cluster import KMeans
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.metrics import classification_error_rate
 from rskc.selection import Clest, Stability
-from rskc.selection.cloud import _p_value, cluster_index, nearest_pairs
-from rskc.selection.halves import best_match, jaccard_indices
 from rskc.selection.stability import (
     is_about,
     stability_among,
     stability_for,
-    stability_of_cases,
 )
 
 
@@ -36,49 +30,6 @@ def simulated():
 @pytest.fixture(scope="module")
 def found(simulated):
     return _search(simulated.data)
-
-
-# ---- Small cases by hand
-
-
-def test_jaccard_indices_by_hand():
-    labels = np.array([0, 0, 0, 0, 1, 1])
-    others = np.array([1, 1, 1, 0, 0, 0])
-    # {0,1,2,3} and {0,1,2}: 3 of 4. {4,5} and {3,4,5}: 2 of 3.
-    assert_allclose(jaccard_indices(labels, others, 2), [3 / 4, 2 / 3])
-    assert_allclose(jaccard_indices(labels, labels, 3), [1, 1, 0])  # the third is empty
-
-
-def test_best_match_renumbers_a_permutation():
-    labels = np.array([0, 0, 1, 1, 2, 2, 2])
-    others = np.array([2, 2, 0, 0, 1, 1, 0])
-    assert_array_equal(best_match(labels, others, 3)[others][:6], labels[:6])
-
-
-def test_nearest_pairs_by_hand():
-    cells = np.array([[0.0], [0.1], [1.0], [1.1], [9.0], [9.2]])
-    labels = np.array([0, 0, 1, 1, 2, 2])
-    assert nearest_pairs(cells, labels, 3) == [(0, 1), (1, 2)]
-    assert nearest_pairs(cells[:4], labels[:4], 2) == []  # two clusters are all there are
-
-
-def test_cluster_index_by_hand():
-    """A feature that no case of a cluster has a value of is 0 in it."""
-    cells = np.array([[1, np.nan], [3, np.nan], [5, 2], [9, 4.0]])
-    labels = np.array([0, 0, 3, 3])
-    assert_allclose(cluster_index(cells, labels, False), (10 + 2) / (35 + 11))
-    assert_allclose(cluster_index(cells[:, :1], labels, True), 10 / 35)
-    # In the plane of the centers: the second feature is the same in both clusters.
-    flat = np.array([[1, 5], [3, -5], [5, 5], [9, -5.0]])
-    assert_allclose(cluster_index(flat, labels, True), 10 / 35)
-    assert_allclose(cluster_index(flat, labels, False), (10 + 100) / (35 + 100))
-
-
-def test_p_values_by_hand():
-    assert _p_value(1.0, np.array([2.0, 2.0, 2.0])) == 0
-    assert _p_value(2.0, np.array([2.0, 2.0, 2.0])) == 1
-    drawn = np.array([1.0, 2.0, 3.0])  # spread 1, so that the index is sqrt(3/4) times 4 below
-    assert_allclose(_p_value(-2.0, drawn), student.cdf(-4 * np.sqrt(3 / 4), 2))
 
 
 # ---- What is found
@@ -213,18 +164,6 @@ def test_identical_cases_are_one_cluster():
 
 
 # ---- What a search knows of a model
-
-SOME = SimpleNamespace(
-    samples_used_=np.array([1, 4, 5, 9]), case_stability_=np.array([0.1, 0.4, 0.5, 0.9])
-)
-
-
-def test_stability_of_cases_by_hand():
-    nan = np.nan
-    assert_array_equal(stability_of_cases(SOME, 0, 4), [nan, 0.1, nan, nan])
-    assert_array_equal(stability_of_cases(SOME, 4, 6), [0.4, 0.5])
-    assert_array_equal(stability_of_cases(SOME, 6, 9), [nan] * 3)
-    assert_array_equal(stability_of_cases(SOME, 6, 6), [])
 
 
 def test_the_search_is_found_among_others():

@@ -2,7 +2,6 @@
 
 import pickle
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,50 +13,7 @@ from rskc.inputs.validation import check_choice, check_integer, check_real, chec
 from rskc.model.warnings import KINDS, fit_warning
 from rskc.utils.wording import (
     cleaned,
-    count,
-    in_bytes,
-    in_time,
-    listed,
-    number,
-    percent,
-    quoted,
-    sentence_list,
-    short_repr,
-    shortened,
 )
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (count(1, "case"), "1 case"),
-        (count(0, "case"), "0 cases"),
-        (count(1797, "case"), "1,797 cases"),
-        (count(np.int64(2), "case is", "cases are"), "2 cases are"),
-        (listed("abc"), "a, b, c"),
-        (listed([]), ""),
-        (listed(range(9), 2), "0, 1 and 7 more"),
-        (listed(["a", "b"], 2, 1002), "a, b and 1,000 more"),
-        (sentence_list(["a"]), "a"),
-        (sentence_list(["a", "b", "c"]), "a, b and c"),
-        (sentence_list(["a", "b", "c", "d"]), "a, b, c and 1 more"),
-        (quoted(["a b", "it's"], 1), "'a b' and 1 more"),
-        (shortened("abcdef", 5), "ab..."),
-        (shortened("abcde", 5), "abcde"),
-        (short_repr(list(range(100)))[-8:], "5, 16..."),
-        (cleaned("a\x1b[31m\n b\u202ec"), "a [31m b c"),
-        (cleaned("abcdefghij", 5), "ab…ij"),
-        (cleaned("x" * 10**6), "x" * 60 + "…" + "x" * 59),
-        (cleaned(("a", 1)), "('a', 1)"),
-        (" ".join(map(number, (3.0, 1234567, 0.01234, 1e-9))), "3 1,234,567 0.0123 1e-09"),
-        (number(None) + number(np.nan), "––"),
-        (" ".join(map(percent, (0, 0.001, 0.5, 0.9999, 1))), "0% 0.1% 50% 99.9% 100%"),
-        (" ".join(map(in_bytes, (900, 1500, 999_600, 5e12))), "900 bytes 1.5 kB 1 MB 5000 GB"),
-        (", ".join(map(in_time, (0.1, 150, 9e3))), "1 second, 2 minutes, 2 hours"),
-    ],
-)
-def test_words(text, expected):
-    assert text == expected
 
 
 @given(st.text(), st.integers(3, 40))

@@ -1,7 +1,7 @@
-"""What is refused, and in which sentence (``refusals.txt``), and what is read (``readings.txt``).
+"""What is refused, in which sentence (``refusals.txt``), and small cases by hand (``values.txt``).
 
 Each line there that begins with ``>>>`` is run, and the line below is its value or the error that
-it raises. ``python tests/refusals.py`` writes these lines anew; read the difference before it is
+it raises. ``python tests/reviewed.py`` writes these lines anew; read the difference before it is
 committed. A title may end with the packages that its section needs, in brackets.
 """
 
@@ -20,7 +20,7 @@ import rskc
 from rskc import datasets, files, metrics, selection
 from rskc.datasets import make_figure1
 
-KEPT = [Path(__file__).with_name(name) for name in ("refusals.txt", "readings.txt")]
+KEPT = [Path(__file__).with_name(name) for name in ("refusals.txt", "values.txt")]
 
 
 class Section(NamedTuple):
