@@ -86,12 +86,19 @@ def outcome(code: str, space: dict[str, object]) -> list[str]:
                 exec(code, space)
                 return []
             value = eval(code, space)
-            return [] if value is None else [repr(value)]
+            return [] if value is None else [repr(plain(value))]
     except Exception as error:
         message = str(error)
         assert "\n" not in message, code
         assert message.endswith("."), code
         return [f"{type(error).__name__}: {message}"]
+
+
+def plain(value: Any) -> Any:
+    """Return numbers of NumPy as those of Python, whose words are the same in all versions."""
+    if type(value) in (list, tuple):
+        return type(value)(map(plain, value))
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def main() -> None:

@@ -13,9 +13,7 @@ from rskc.files import read_table
 from rskc.files.blocks import open_blocks
 from rskc.inputs.columns import (
     SKEWED,
-    copies_among,
     skewness_of,
-    spreads_of,
 )
 
 rng = np.random.default_rng(0)
@@ -49,27 +47,6 @@ def flat(text):
 
 
 # --- the rules
-
-
-def test_spreads_by_hand():
-    matrix = np.column_stack([np.arange(8.0), 200 * np.arange(8.0), np.ones(8), [0] * 7 + [8]])
-    spreads = spreads_of(matrix)
-    assert (spreads.largest, spreads.small) == (1, 3)  # the constant one does not count
-    assert spreads.ratio == pytest.approx(700 / np.std(matrix[:, 3]))
-    assert spreads_of(matrix[:, :1]) is None
-    # Of many columns a few hardly vary; a tenth of them do not count.
-    many = rng.normal(size=(100, 50))
-    many[:, :4] *= 1e-6
-    assert spreads_of(many).ratio < 3
-
-
-def test_skewness_by_hand():
-    steps = np.arange(21.0)  # deciles 2, 10, 18
-    assert skewness_of(steps[:, None]) == 0
-    assert skewness_of(np.where(steps > 10, 10 + 3 * (steps - 10), steps)[:, None]) == 0.5
-    assert skewness_of(steps[:19, None]) is None  # too few cases
-    zeros = np.where(steps > 12, steps, 0.0)  # mostly 0: counts say nothing
-    assert skewness_of(np.column_stack([zeros, zeros, steps])) is None
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -150,13 +127,3 @@ def test_ids_of_which_one_repeats_stay(put, first):
     put(frame(customer_id=[*ids[:30], *ids[:10]]))
     told = flat(run("fit", "t.csv", "-k", "2", "--no-report", "--force").stderr)
     assert "; to name the cases by it, add --id-column customer_id" in told
-
-
-def test_copies_are_those_that_no_chance_explains():
-    X = rng.normal(size=(40, 3))
-    assert copies_among(X).tolist() == []
-    assert copies_among(np.vstack([X, X[:2]])).tolist() == [40, 41]
-    assert copies_among(np.vstack([X, X[:1]])).tolist() == []  # a single one
-    X[3, 1] = np.nan
-    assert copies_among(np.vstack([X, X[3:5]])).tolist() == [40, 41]
-    assert copies_among(rng.integers(0, 2, (40, 3)).astype(float)).tolist() == []

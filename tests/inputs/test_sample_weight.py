@@ -15,7 +15,6 @@ from rskc import RobustSparseKMeans
 from rskc.datasets import make_figure1
 from rskc.engines.arrays import weighted_median
 from rskc.inputs.arrays import to_numpy
-from rskc.inputs.case_weights import masses_of, unit_of
 from rskc.solver import search as search_module
 from rskc.solver.search import search_cases
 from skips import skip_without
@@ -27,22 +26,7 @@ seeds = st.integers(0, 2**32 - 1)
 K = 3
 
 
-def test_masses_are_weights_in_units():
-    assert_array_equal(masses_of(np.array([0.0, 0.5, 1.5, 0.0])), [0, 1, 3, 0])
-    assert_array_equal(masses_of(np.zeros(2)), [0, 0])
-
-
 # ---- Units and medians
-
-
-def test_the_unit_is_what_all_weights_are_multiples_of():
-    assert unit_of(np.array([1.0, 3.0, 2.0])) == (1.0, True)
-    assert unit_of(np.array([2.0, 3.0, 4.0])) == (1.0, True)
-    assert unit_of(np.array([0.5, 0.5])) == (0.5, True)
-    assert unit_of(np.array([0.3, 0.9, 2.1])) == (0.3, True)
-    unit, copies = unit_of(np.array([1.0, np.pi, 2.0]))
-    assert unit == pytest.approx((3 + np.pi) / 3)
-    assert not copies
 
 
 @given(seed=seeds, n=st.integers(1, 12))

@@ -11,8 +11,8 @@ from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.datasets import make_design, make_simulation
 from rskc.engines import engine_for
 from rskc.metrics import classification_error_rate
-from rskc.model import automatic, outliers
-from rskc.model.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
+from rskc.model import automatic
+from rskc.model.feature_tests import FeatureTests, rank_tests, ranks_of
 from rskc.model.outliers import far_of, judge
 
 OF_CHOICE = ("feature_statistics_", "feature_p_values_", "n_features_different_")
@@ -77,27 +77,6 @@ def test_features_in_chunks_are_tested_alike(cells, monkeypatch):
     monkeypatch.setattr("rskc.model.feature_tests.CELLS_AT_ONCE", 100)
     for one, other in zip(whole, rank_tests(ranks_of(cells), groups, 3), strict=True):
         assert_array_equal(one, other)
-
-
-def test_benjamini_and_hochberg_count_from_the_largest_that_passes():
-    p_values = np.array([0.9, 0.011, 0.5, 0.03, 0.02])
-    # 0.02 and 0.03 are above .05 / 5 and .1 / 5 but 0.03 <= .05 * 3 / 5.
-    passed = FeatureTests(np.zeros(5), p_values).passed()
-    assert_array_equal(passed, [False, True, False, True, True])
-    assert not FeatureTests(np.zeros(3), np.ones(3)).passed().any()
-
-
-def test_a_feature_that_separates_without_an_error_passes():
-    X = np.repeat([0.0, 1.0], 10)[:, None]
-    found = rank_tests(ranks_of(X), np.repeat([0, 1], 10), 2)
-    assert (found.statistics[0], found.p_values[0]) == (np.inf, 0)
-
-
-def test_few_cases_are_ranked_of_many():
-    assert_array_equal(cases_to_rank(500, 50_000), np.arange(500))
-    assert len(cases_to_rank(10**6, 100)) == 4000
-    assert len(cases_to_rank(10**6, 10**5)) == 1000
-    assert np.diff(cases_to_rank(10**6, 100)).min() > 0
 
 
 # ---- The bound
@@ -260,18 +239,6 @@ def test_outlying_cases_that_are_no_cluster_are_not_named(name):
 # ---- Parts, by hand
 
 
-def test_agreement_is_the_share_in_the_same_cluster_seen_from_both_sides():
-    engine = engine_for(np.zeros((6, 1)))
-    one, halves, shifted = (
-        SimpleNamespace(labels=np.array(labels, np.int32))
-        for labels in ([0, 0, 0, 0, 0, 0], [0, 0, 0, 1, 1, 1], [1, 1, 0, 0, 0, 0])
-    )
-    assert automatic.agreement(engine, halves, halves, 2) == 1
-    assert automatic.agreement(engine, halves, shifted, 2) == 5 / 6
-    assert automatic.agreement(engine, one, halves, 2) == 1 / 2
-    assert automatic.agreement(engine, halves, one, 2) == 1 / 2
-
-
 def test_of_many_cases_evenly_spaced_ones_are_ranked(monkeypatch):
     engine = engine_for(np.zeros((100, 2)))
     assert_array_equal(automatic.ranked_cases(engine)[0], np.arange(100))
@@ -279,20 +246,6 @@ def test_of_many_cases_evenly_spaced_ones_are_ranked(monkeypatch):
     numbers, masses = automatic.ranked_cases(engine)
     assert_array_equal(numbers, np.arange(0, 100, 9))
     assert masses is None
-
-
-def test_sums_of_squares_are_scaled_up_for_missing_coordinates():
-    errors = np.array([[3.0, np.nan, np.nan, np.nan], [1, 2, np.nan, np.nan], [np.nan] * 4])
-    assert_allclose(outliers._squares(errors), [9 * 4, 5 * 2, 0])
-    assert_allclose(outliers._squares(np.array([[3.0, 4.0]])), [25])
-
-
-def test_cells_are_outlying_beyond_the_clusters_and_their_distances():
-    """In the first feature clusters are as far from one another as the group is from them."""
-    centers = np.array([[0.0, 0.0], [50.0, 0.0]])
-    shown = outliers._has_outlying_cells
-    assert_array_equal(shown(centers, np.array([90.0, 40.0]), np.ones(2)), [False, True])
-    assert_array_equal(shown(centers, np.array([190.0, 4.0]), np.ones(2)), [True, False])
 
 
 @pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning", "ignore:.* times as far as")

@@ -1,54 +1,18 @@
 """The grid: its table, the consensus of its fits, and the setting that it chooses."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.metrics import adjusted_rand_score
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.selection import GapL1, GridSearch
-from rskc.selection import grid as grid_module
 from search_kinds import HOW, MODEL, corners
 
 
 def grid_of(*settings, model=MODEL, X=None):
     return GridSearch(model, *settings, **HOW).fit(corners() if X is None else X)
-
-
-# ---- By hand
-
-
-def test_consensus_by_hand():
-    def partition(labels, trimmed=()):
-        return {"labels": np.array(labels), "trimmed": np.isin(np.arange(6), trimmed)}
-
-    a, b, c = [0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0]
-    fits = [partition(labels) for labels in (a, b, c)]
-    alike = adjusted_rand_score(a, b)
-    assert 0 < alike < 1
-    expected = [(1 + alike) / 2, alike, (1 + alike) / 2]
-    consensus = grid_module._consensus
-    assert_allclose(consensus(fits, np.full(3, 2), None), expected)
-    numbers = np.repeat([2, 3], 3)
-    assert_allclose(consensus(fits + fits[::-1], numbers, None), expected + expected[::-1])
-    trimmed = [partition(a), partition(b, [2])]  # the case that differs
-    assert_allclose(consensus(trimmed, np.full(2, 2), None), [1, 1])
-
-
-def test_of_equals_the_simplest_is_agreed_on():
-    table = pd.DataFrame(
-        {
-            "n_clusters": [2, 3, 3, 3, 3],
-            "consensus": [1, 0.9, 0.9, 0.9, 0.8],
-            "n_features": [1, 7, 5, 5, 1],
-            "trim": [0, 0, 0.1, 0.05, 0],
-        }
-    )
-    assert grid_module._most_agreed_row(table, 3) == 3
-    assert grid_module._most_agreed_row(table, 2) == 0
 
 
 # ---- The table

@@ -20,7 +20,7 @@ from rskc.model.feature_tests import rank_tests, ranks_of
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability
 from rskc.solver import Problem
-from rskc.solver.feature_groups import FeatureGroups, as_plain, check_groups, count_active
+from rskc.solver.feature_groups import FeatureGroups, as_plain, check_groups
 from rskc.solver.weights import weigh
 
 
@@ -40,19 +40,6 @@ def fitted(X, groups=None, **settings):
 
 
 # ---- The weights step
-
-
-def test_the_step_by_hand():
-    groups = check_groups(["a", "a", None, "b"], None, 4)
-    between = np.array([4.0, 2.0, 1.0, 0.0])  # means 3, 1, 0
-    found = weigh(Problem(2, l1_bound=9.0, feature_groups=groups), between)
-    v = np.array([3.0, 1.0]) / np.sqrt(10)
-    assert_allclose(found, [v[0] / 2, v[0] / 2, v[1], 0], rtol=1e-15)
-    assert_allclose(groups.weights_of(found), [*v, 0], rtol=1e-15)
-    one = weigh(Problem(2, n_features=1, feature_groups=groups), between)
-    assert_array_equal(one, [0.5, 0.5, 0, 0])
-    assert count_active(groups, one) == 1
-    assert count_active(None, one) == 2
 
 
 @settings(max_examples=60)
@@ -79,12 +66,6 @@ def test_groups_of_one_take_the_step_of_features_bit_by_bit(runs):
     for asked in ({"l1_bound": 2.5}, {"n_features": 7}):
         plain = weigh(Problem(2, **asked), between)
         assert_array_equal(weigh(Problem(2, **asked, feature_groups=alone), between), plain)
-
-
-def test_an_unobserved_feature_has_no_part_in_its_group():
-    groups = check_groups(["a", "a", "a", "b"], None, 4).observed(np.array([1, 0, 1, 0], bool))
-    assert_array_equal(groups.parts, [0.5, 0, 0.5, 1])
-    assert_array_equal(groups.gather(np.array([4.0, -1, 2, -1])), [3, -1])
 
 
 # ---- Fits

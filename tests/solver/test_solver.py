@@ -49,27 +49,6 @@ def dual_bound(between, s):
     return min(solution.fun, top * s, np.linalg.norm(np.maximum(between, 0)))
 
 
-@pytest.mark.parametrize(
-    ("between", "s", "weights"),
-    [
-        ([3, 4], 2, [0.6, 0.8]),
-        ([3, 4], 1.2, [0.6 - np.sqrt(0.14), 0.6 + np.sqrt(0.14)]),
-        ([3, 4], 1, [0, 1]),
-        ([4, 3, -5], 5, [0.8, 0.6, 0]),
-        ([2, 2, 2, 2], 2, [0.5, 0.5, 0.5, 0.5]),
-        ([7], 1, [1]),
-        ([1, 0, 1], np.sqrt(2), [np.sqrt(0.5), 0, np.sqrt(0.5)]),
-        ([0, 5, 0], 1.5, [0, 1, 0]),
-        # Ties that no bound below sqrt(their number) treats alike: the first of them.
-        ([1, 1, 1, 1], 1, [1, 0, 0, 0]),
-        ([1, 9, 9, 9], np.sqrt(2), [0, np.sqrt(0.5), np.sqrt(0.5), 0]),
-        ([0, 0, 0], 1, [1, 0, 0]),
-    ],
-)
-def test_weights_by_hand(between, s, weights):
-    assert_allclose(sparse_weights(np.array(between, float), s), weights, atol=1e-12)
-
-
 @given(between_sums, st.floats(0, 1))
 def test_no_weights_reach_more_within_both_norms(between, share):
     s = 1 + share * (np.sqrt(len(between)) - 1)
@@ -121,24 +100,6 @@ def test_a_wanted_number_of_features_is_met(seed, wanted):
     assert_array_equal(np.flatnonzero(weights), np.sort(np.argsort(-between)[:wanted]))
     assert np.linalg.norm(weights) == pytest.approx(1)
     assert_allclose(sparse_weights(between, weights.sum()), weights, atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("between", "wanted", "count"),
-    [
-        ([5, 5, 5, 1], 1, 3),  # three tie: 3 is the nearest to be had
-        ([9, 5, 5, 5, 1], 2, 1),
-        ([9, 5, 5, 5, 1], 3, 4),
-        ([3, 2, 0, 0], 4, 2),  # what is 0 gets no weight
-        ([3, -2, -1, 0], 3, 1),
-        ([0, 0, 0, 0], 2, 2),
-        ([7, 7, 7, 7], 2, 4),
-    ],
-)
-def test_a_number_of_features_that_ties_forbid_is_met_as_nearly_as_can_be(between, wanted, count):
-    weights = count_weights(np.array(between, float), wanted)
-    assert np.count_nonzero(weights) == count
-    assert np.linalg.norm(weights) == pytest.approx(1)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 8))
