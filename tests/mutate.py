@@ -51,7 +51,7 @@ TESTS = {
     "inputs": ("reviewed", "frames", "bad_input", "columns", "categories", "sample_weight"),
     "preprocessing": ("preparation", "preprocessing"),
     "engines": ("passes", "engines", "engine_contract"),
-    "files": ("reviewed", "files", "files_formats", "files_side", "files_models", "files_writing"),
+    "files": ("reviewed", "files", "files_formats", "files_models", "files_writing"),
     "pictures": ("displays", "displays_selection", "report"),
     "displays": ("displays", "displays_selection"),
     "report": ("sentences", "report", "report_cells"),

@@ -36,7 +36,6 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "test_explorer_cli.py": CLI,
     "test_files.py": ("polars",),
     "test_groups.py": (*CLI, "psutil", "matplotlib"),
-    "test_files_side.py": ("polars",),
     "test_files_blocks.py": ("polars", "pyarrow"),
     "test_files_formats.py": ("polars", "pyarrow", "openpyxl", "python_calamine", "anndata"),
     "test_preparation.py": ("polars",),
