@@ -8,7 +8,6 @@ from numpy.testing import assert_array_equal
 from rskc import RobustSparseKMeans
 from rskc.comparison import Partition, compare, compare_solutions
 from rskc.datasets import make_simulation
-from rskc.inputs.labels import count_shared, match_clusters
 from rskc.metrics import classification_error_rate, feature_agreement
 from rskc.selection import GridSearch
 
@@ -38,28 +37,6 @@ def models(frame):
         RobustSparseKMeans(K, trim=0.05, l1_bound=s, n_init=5, random_state=0).fit(frame)
         for K, s in ((3, 4), (4, 2))
     ]
-
-
-# --- by hand
-
-
-def test_by_hand():
-    a = judgment([0, 0, 0, 1, 1, 1, 2, 2], outliers=[7], weights=(0.9, 0.4, 0.1, 0))
-    b = judgment([2, 2, 1, 0, 0, 0, 1, 1], outliers=[2], weights=(0.8, 0, 0.3, 0.5))
-    found = compared(a, b)
-    assert found.table.to_numpy().tolist() == [[0, 1, 2], [3, 0, 0], [0, 2, 0]]
-    assert found.matches == {0: 2, 1: 0, 2: 1}
-    assert found.n_moved == 1
-    assert list(found.cases.case) == ["case 2", "case 7"]
-    assert list(found.cases.moved) == [True, False]
-    assert (found.cases.cluster_a[0], found.cases.cluster_b[0]) == (0, 1)
-    assert list(found.cases.outlier_b) == [True, False]
-    assert found.features_gained == ["x"]
-    assert found.features_lost == ["v"]
-    assert list(found.features.feature) == ["u", "x", "v", "w"]
-    assert list(found.features.change) == ["kept", "gained", "lost", "kept"]
-    assert found.cer == 4 / 28  # case 2 leaves two and joins two, of the 28 pairs
-    assert found.cer_regular == 0
 
 
 # --- laws
@@ -122,10 +99,3 @@ def test_a_search_stands_for_its_model(frame):
 
 
 # Clusters matched by the cases that they share
-
-
-def test_clusters_are_matched_by_hand():
-    shared = count_shared(np.array([0, 0, 0, 1, 1, 2]), np.array([1, 1, 0, 0, 0, 1]), 3, 2)
-    assert_array_equal(shared, [[1, 2], [2, 0], [0, 1]])
-    assert_array_equal(match_clusters(shared), [1, 0, -1])
-    assert_array_equal(match_clusters(shared.T), [1, 0])
