@@ -7,6 +7,7 @@ committed. A title may end with the packages that its section needs, in brackets
 
 import ast
 import contextlib
+import os
 import re
 import tempfile
 import warnings
@@ -88,10 +89,15 @@ def outcome(code: str, space: dict[str, object]) -> list[str]:
             value = eval(code, space)
             return [] if value is None else [repr(plain(value))]
     except Exception as error:
-        message = str(error)
+        message = with_slashes(str(error))
         assert "\n" not in message, code
         assert message.endswith("."), code
         return [f"{type(error).__name__}: {message}"]
+
+
+def with_slashes(message: str) -> str:
+    """Write paths in a message as on Linux."""
+    return message if os.sep == "/" else message.replace(2 * os.sep, "/").replace(os.sep, "/")
 
 
 def plain(value: Any) -> Any:

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from typer.testing import CliRunner
 
+from reviewed import with_slashes
 from rskc.cli._commands import app
 
 KEPT = Path(__file__).with_name("transcripts.txt")
@@ -310,7 +311,7 @@ def said(command: str, pipe: str | None) -> list[str]:
     # On a busy machine a log says what is under way.
     errors = [line for line in result.stderr.splitlines() if not line.endswith(" ...")]
     here = f"{Path().resolve()}{os.sep}"
-    errors = [f"! {line.rstrip().replace(here, '')}" for line in errors]
+    errors = [f"! {with_slashes(line.rstrip().replace(here, ''))}" for line in errors]
     if result.exit_code:
         assert not out or command.startswith("explore"), out
         assert len(errors) == 1, errors
