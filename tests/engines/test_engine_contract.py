@@ -31,7 +31,7 @@ from definitions import (
 from engine_kinds import KINDS
 from rskc.datasets import make_simulation
 from rskc.engines import ArrayOps, Assignment, BoundedEngine, Frame, MemoryEngine, engine_for
-from rskc.solver import Problem, Starts, solve
+from rskc.solver import Problem, Starts, search, solve
 from rskc.solver.feature_groups import check_groups
 
 each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
@@ -825,6 +825,30 @@ def test_a_move_that_gains_is_made_by_mass(kind):
         moved[name] = engine.arrays.to_numpy(found.groups)[0]
     assert_array_equal(moved["alike"], [0, 0, 1])
     assert_array_equal(moved["heavy"], [0, 1, 1])
+
+
+@each_kind
+def test_a_sample_is_drawn_in_proportion_to_mass(kind, monkeypatch):
+    monkeypatch.setattr(search, "SAMPLE_CELLS", 400)
+    monkeypatch.setattr(search, "FEWEST_CASES", 200)
+    rng = np.random.default_rng(0)
+    masses = np.where(np.arange(600) % 100 == 0, 60.0, rng.uniform(0.1, 1, 600))
+    engine = kind.engine(rng.normal(size=(600, 4)), masses=masses)
+    drawn = np.zeros(600)
+    for seed in range(60):
+        found = search.search_cases(engine, 2, np.random.RandomState(seed))
+        assert found.masses.sum() == 200
+        assert (np.diff(found.numbers) > 0).all()
+        drawn[found.numbers] += found.masses
+    expected = 60 * 200 * masses / masses.sum()
+    assert_allclose(drawn[::100], expected[::100], rtol=0.03)
+    light = np.arange(600) % 100 > 0
+    heavier = light & (masses > 0.55)
+    assert_allclose(drawn[heavier].sum(), expected[heavier].sum(), rtol=0.03)
+    assert_allclose(drawn[light & ~heavier].sum(), expected[light & ~heavier].sum(), rtol=0.06)
+    part = engine.part(*found)
+    assert part.mass == 200
+    assert engine.part(found.numbers).mass == pytest.approx(masses[found.numbers].sum())
 
 
 # ---- Cells whose squared error is bounded

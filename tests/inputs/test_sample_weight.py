@@ -10,18 +10,15 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.metrics import rand_score
 
-from engine_kinds import KINDS, to_strict
+from engine_kinds import to_strict
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_figure1
 from rskc.engines.arrays import weighted_median
 from rskc.inputs.arrays import to_numpy
-from rskc.solver import search as search_module
-from rskc.solver.search import search_cases
 from skips import skip_without
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
 
-each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 seeds = st.integers(0, 2**32 - 1)
 K = 3
 
@@ -177,30 +174,6 @@ def test_many_clusters_with_cases_that_are_trimmed_in_part():
     model = RobustSparseKMeans(12, trim=0.05, l1_bound=None, random_state=0)
     model.fit(X, sample_weight=rng.random(180))
     assert rand_score(model.labels_, truth) == 1
-
-
-@each_kind
-def test_a_sample_is_drawn_in_proportion_to_mass(kind, monkeypatch):
-    monkeypatch.setattr(search_module, "SAMPLE_CELLS", 400)
-    monkeypatch.setattr(search_module, "FEWEST_CASES", 200)
-    rng = np.random.default_rng(0)
-    masses = np.where(np.arange(600) % 100 == 0, 60.0, rng.uniform(0.1, 1, 600))
-    engine = kind.engine(rng.normal(size=(600, 4)), masses=masses)
-    drawn = np.zeros(600)
-    for seed in range(60):
-        found = search_cases(engine, 2, np.random.RandomState(seed))
-        assert found.masses.sum() == 200
-        assert (np.diff(found.numbers) > 0).all()
-        drawn[found.numbers] += found.masses
-    expected = 60 * 200 * masses / masses.sum()
-    assert_allclose(drawn[::100], expected[::100], rtol=0.03)
-    light = np.arange(600) % 100 > 0
-    heavier = light & (masses > 0.55)
-    assert_allclose(drawn[heavier].sum(), expected[heavier].sum(), rtol=0.03)
-    assert_allclose(drawn[light & ~heavier].sum(), expected[light & ~heavier].sum(), rtol=0.06)
-    part = engine.part(*found)
-    assert part.mass == 200
-    assert engine.part(found.numbers).mass == pytest.approx(masses[found.numbers].sum())
 
 
 def in_blocks(X):
