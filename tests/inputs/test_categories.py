@@ -70,13 +70,6 @@ def model(frame):
 # ---- The encoder
 
 
-def test_a_column_of_categories_by_hand():
-    X = pd.DataFrame({"c": ["a", "b", "b", "c", "b", "a", "c", "b"]})  # shares 1/4, 1/2, 1/4
-    found = CategoryEncoder().fit(X).transform(X)
-    root = np.sqrt([1 / (0.25 * 2), 1 / (0.5 * 2), 1 / (0.25 * 2)])
-    assert_allclose(found, np.eye(3)[[0, 1, 1, 2, 1, 0, 2, 1]] * root * np.sqrt(2 / np.pi))
-
-
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from("abcdé"), min_size=12, max_size=60), st.randoms())
 def test_a_column_of_categories_has_the_variance_of_a_number_in_halves(cells, random):
@@ -91,68 +84,6 @@ def test_a_column_of_categories_has_the_variance_of_a_number_in_halves(cells, ra
     again = CategoryEncoder().fit(X.iloc[order]).transform(X.iloc[order])
     assert_allclose(again, found[order])
     assert encoder.masses.sum() == pytest.approx(1)
-
-
-def test_kinds_of_columns_of_pandas_and_polars():
-    text = ["a", "b", "a", None, "b", "a"]
-    columns = {
-        "text": pd.Series(text),
-        "object": pd.Series(text, dtype=object),
-        "category": pd.Categorical(text),
-        "numbers": pd.Categorical([1, 2, 1, None, 2, 1]),
-        "flag": pd.array([True, False, True, None, False, True], dtype="boolean"),
-    }
-    of_pandas = pd.DataFrame(columns)
-    of_polars = pl.DataFrame(
-        {
-            "text": pl.Series(text),
-            "object": pl.Series(text, dtype=pl.Categorical),
-            "category": pl.Series(text, dtype=pl.Enum(["a", "b"])),
-            "numbers": pl.Series(["1", "2", "1", None, "2", "1"], dtype=pl.Categorical),
-            "flag": pl.Series([True, False, True, None, False, True]),
-        }
-    )
-    one, other = (CategoryEncoder().fit(each) for each in (of_pandas, of_polars))
-    assert [code.kind for code in one.columns_] == ["category"] * 5
-    assert [code.categories for code in one.columns_] == [
-        code.categories for code in other.columns_
-    ]
-    Z = one.transform(of_pandas)
-    assert_array_equal(Z, other.transform(of_polars))
-    assert_array_equal(np.isnan(Z).all(axis=1), np.arange(6) == 3)
-    assert one.get_feature_names_out()[:2].tolist() == ["text = a", "text = b"]
-
-
-def test_numbers_that_stand_for_categories_and_arrays():
-    X = np.array([[1, 0.5], [2, 0.1], [1, 0.2], [3, 0.4], [2, 0.0], [3, 1.0], [1, 2.0], [2, 1.0]])
-    encoder = CategoryEncoder(categorical=[0]).fit(X)
-    assert encoder.columns_[0].categories == ("1", "2", "3")
-    assert_array_equal(encoder.transform(X)[:, 3], X[:, 1])
-    whole = pd.DataFrame({"a": X[:, 0].astype(int), "b": X[:, 1]})
-    assert_array_equal(CategoryEncoder("a").fit_transform(whole), encoder.transform(X))
-
-
-def test_ordered_categories_are_standardized_ranks():
-    levels = ["low", "middle", "high"]
-    cells = ["low", "high", "middle", "high", "low", None]
-    typed = pd.DataFrame({"g": pd.Categorical(cells, categories=levels, ordered=True)})
-    ranks = np.array([1, 3, 2, 3, 1, np.nan])
-    expected = (ranks - np.nanmean(ranks)) / np.nanstd(ranks)
-    for ordinal, X in (
-        (["g"], typed),
-        ({"g": levels}, pd.DataFrame({"g": cells})),
-        (0, pl.DataFrame({"g": pl.Series(cells, dtype=pl.Enum(levels))})),
-    ):
-        assert_allclose(CategoryEncoder(ordinal=ordinal).fit_transform(X)[:, 0], expected)
-    numbers = pd.DataFrame({"g": [10, 30, 20, 30, 10]})
-    assert_allclose(CategoryEncoder(ordinal=["g"]).fit_transform(numbers)[:, 0], expected[:5])
-
-
-def test_one_category_and_none_tell_nothing():
-    X = pd.DataFrame({"one": ["a"] * 6, "none": [None] * 6, "b": np.arange(6.0)})
-    Z = CategoryEncoder().fit_transform(X)
-    assert_array_equal(Z[:, 0], np.zeros(6))
-    assert np.isnan(Z[:, 1]).all()
 
 
 @pytest.mark.parametrize(

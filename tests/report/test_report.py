@@ -32,10 +32,6 @@ from rskc.selection.findings import describe
 from sentences import (
     CHANGES,
     OPTIONS,
-    SEARCHED,
-    UNITS,
-    WIDE,
-    clusters,
     facts,
     fit,
     make_data,
@@ -382,14 +378,6 @@ def test_each_advice_has_two_lines_at_a_terminal(changes):
     assert len(textwrap.wrap(f"{item['about']}: {item['brief']}", 80)) <= 2
 
 
-def test_advice_that_was_followed_is_not_repeated():
-    standardized = {"Preparer() in a pipeline": ""}
-    (item,) = advise(facts(data__spreads=WIDE, result__top_share=0.97), standardized)
-    assert "leave it out" in item["text"]
-    said = advise(facts(searches=[], result__silhouette=0.1))
-    assert [item["about"] for item in said] == ["Clusters overlap"]  # names Stability already
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_warning_is_advice_in_two_lines(kind):
     """Long lists of names in it, too, where there are briefer words."""
@@ -400,50 +388,6 @@ def test_every_kind_of_warning_is_advice_in_two_lines(kind):
     assert len(textwrap.wrap(f"{item['about']}: {item['brief']}", 80)) <= 2
     if "{start}" in IN_BRIEF.get(kind, ""):
         assert item["brief"].startswith("12 cases have few cells; ")
-
-
-def test_more_clusters_are_not_advised_where_a_search_found_none():
-    search = {"name": "Stability", "suggests": {"n_clusters": 1}, "n_slices": 2, "table": None}
-    warned = {"warnings": ["19 features"], "warning_kinds": ["many outlying cells"]}
-    made = facts(result__n_clusters=1, searches=[search], **warned)
-    assert "Many outlying cells" not in [item["about"] for item in advise(made)]
-
-
-def test_clusters_that_one_feature_makes_have_names_of_their_own():
-    row = {"feature": "income", "level": "low", "is_share": False, "mean_of_others": 9.0}
-    tops = [[row | {"mean": mean}] for mean in (-8.29, -29.1)] + [
-        [row | {"level": "high", "mean": 30.3}]
-    ]
-    assert short_names(tops) == ["low income (-8.29)", "low income (-29.1)", "high income"]
-
-
-def test_the_most_important_advice_comes_first():
-    made = facts(**UNITS, result__n_outliers=0, result__n_selected=50)
-    found = [item["about"] for item in advise(made)]
-    assert found == ["Units differ", "Fewer outliers than trimmed", "Every feature has weight"]
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"result__l1_bound": None},  # no sparsity was asked for
-        {"result__n_units": 1, "result__l1_bound": 1.0, "result__top_share": 1.0},
-        {"result__n_trim": 0, "result__n_outliers": 2},
-        {"result__n_outliers": 8},
-        {"result__n_outliers": 14, "result__trim_given": False},
-        {"result__n_selected": 50, "result__n_different": 50, "result__n_enough": 50},
-        {"data__n_blind": 1},
-        {"data__spreads": {"largest": "a", "small": "b", "ratio": 99.0}},
-        {"clusters": clusters(70, 30)},
-        {"data__n_cases": 1_800_000, "clusters": clusters(24_577, 1_775_423)},
-        {"clusters": clusters(60, 40, 0)},  # an empty one is warned of by the fit
-        {"searches": [SEARCHED, {"name": "GapL1", "suggests": {"l1_bound": 3.2}}]},
-        {"searches": [SEARCHED, {"name": "GridSearch", "suggests": {"trim": 0.06}}]},
-    ],
-)
-def test_no_advice_without_need(changes):
-    assert advise(facts(**changes)) == []
 
 
 # The page

@@ -9,7 +9,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rskc import SmallClusterWarning
 from rskc.exceptions import FitWarning, ParameterError
-from rskc.inputs.validation import check_choice, check_integer, check_real, check_sparsity
 from rskc.model.warnings import KINDS, fit_warning
 from rskc.utils.wording import (
     cleaned,
@@ -22,39 +21,6 @@ def test_cleaned_names_are_one_short_line(name, width):
     assert len(text) <= width
     assert text == " ".join(text.split())
     assert "\x1b" not in text
-
-
-OPTIONS = {"n_clusters": "--clusters", "l1_bound": "--l1-bound", "trim": "--trim", "None": "none"}
-
-
-def refusal(check, *arguments):
-    with pytest.raises(ParameterError) as refused:
-        check(*arguments)
-    return refused.value
-
-
-def test_an_error_names_parameter_and_value():
-    error = refusal(check_integer, "n_clusters", 0, 1)
-    assert (error.parameter, error.value) == ("n_clusters", 0)
-    assert isinstance(error, ValueError)
-    assert str(error) == "n_clusters=0 must be an integer >= 1."
-    assert error.phrased(OPTIONS) == "--clusters=0 must be an integer >= 1."
-
-
-def test_values_are_not_taken_for_names():
-    for value in ("{trim}", "n_clusters", "{", "{0}"):
-        error = refusal(check_choice, "n_clusters", value, ("a", "b"))
-        assert error.phrased(OPTIONS) == f"--clusters={value!r} must be one of 'a', 'b'."
-
-
-def test_remedies_are_phrased_too():
-    error = refusal(check_sparsity, 0.5, None, 9)
-    assert "use None to keep" in str(error)
-    assert "use none to keep" in error.phrased(OPTIONS)
-
-
-def test_long_values_are_cut():
-    assert len(str(refusal(check_real, "trim", "x" * 10_000, 0))) < 300
 
 
 @pytest.mark.parametrize(
