@@ -57,30 +57,6 @@ def test_intensities_of_many_features_get_logarithms_and_rows_one_level():
     assert made.inverse_transform(Z - 100).min() == 0  # not below what cells can be
 
 
-def test_intensities_that_hardly_vary_are_known_by_spreads_that_grow_with_levels():
-    steady = LEVELS * np.exp(rng.normal(0, 0.15, (N, P)))
-    made = Preparer().fit(steady)
-    assert (made.log_ == FROM_ZERO).all()
-    assert not Preparer().fit(np.log(steady)).log_.any()
-    assert not Preparer().fit(LEVELS + rng.normal(0, 1, (N, P))).log_.any()  # one spread
-
-
-def test_a_floor_or_a_background_below_zero_changes_nothing_of_that():
-    floored = np.maximum(INTENSITIES, np.quantile(INTENSITIES, 0.5))
-    assert (Preparer().fit(floored).log_ == FROM_ZERO).all()
-    noisy = INTENSITIES + rng.normal(0, np.quantile(INTENSITIES, 0.2), INTENSITIES.shape)
-    made = Preparer().fit(noisy)
-    assert (made.log_ == FROM_ZERO).all()
-    assert np.isfinite(made.transform(noisy)).all()
-
-
-def test_logarithms_of_ratios_get_none_again():
-    made = Preparer().fit(RATIOS)
-    assert not made.log_.any()
-    assert made.standardize_ == "rows"
-    assert Preparer().fit(RATIOS[:, :200]).is_idle  # few features in one unit
-
-
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, sparse.csr_array])
 def test_counts_are_recognized_and_depth_goes(kind):
     made = Preparer().fit(kind(COUNTS))
@@ -95,21 +71,6 @@ def test_counts_are_recognized_and_depth_goes(kind):
     assert made.needs_all
 
 
-@pytest.mark.parametrize(
-    "X",
-    [
-        rng.integers(0, 17, (N, 150)),  # pixels
-        rng.integers(1, 6, (N, 150)),  # answers
-        rng.integers(0, 2, (N, 150)),
-        np.log1p(COUNTS / DEPTHS[:, None]),
-    ],
-)
-def test_pixels_answers_and_logarithms_are_no_counts(X):
-    made = Preparer().fit(X)
-    assert not made.counts_
-    assert not made.log_.any()
-
-
 def test_a_scale_of_floors_zeros_and_two_values_is_never_tiny():
     rng = np.random.default_rng(0)
     floored = np.maximum(rng.normal(size=1000), 0.7)
@@ -122,16 +83,6 @@ def test_a_scale_of_floors_zeros_and_two_values_is_never_tiny():
     assert spread[0] == pytest.approx(1)
     assert 0.9 < made.scale_[2] < 1.3
     assert_allclose(ColumnStandardizer(scale="clipped").fit(X).scale_, made.scale_)
-
-
-def test_what_is_asked_for_is_done():
-    X = np.column_stack([AGES, AMOUNTS])
-    assert Preparer(log=None, standardize=None).fit(X).describe() == "nothing"
-    assert_allclose(Preparer(log=None, standardize=None).fit_transform(X), X)
-    assert_array_equal(Preparer(log="all").fit(X).log_, [FLOORED, FLOORED])
-    assert_array_equal(Preparer(log=[0]).fit(X).log_, [FLOORED, 0])
-    frame = pd.DataFrame(X, columns=["age", "amount"])
-    assert_array_equal(Preparer(log=["amount"]).fit(frame).log_, [0, FLOORED])
 
 
 def test_missing_cells_stay_missing_and_change_no_decision():
@@ -152,20 +103,6 @@ def test_categories_beside_numbers_stay(library):
     assert list(out["kind"]) == list(frame.kind)
     assert_array_equal(made.log_, [FLOORED, 0])
     assert abs(np.std(out["amount"].to_numpy()) - 1) < 0.1
-
-
-def test_the_state_comes_back_from_plain_values():
-    X = np.column_stack([AGES, AMOUNTS])
-    made = Preparer().fit(X)
-    again = Preparer.from_plain(made.to_plain(), 2)
-    assert_allclose(again.transform(X), made.transform(X))
-
-
-@pytest.mark.parametrize("asked", ["amount", 2])
-def test_a_column_is_named_beside_categories(asked):
-    frame = pd.DataFrame({"city": list("ab") * 60, "age": AGES, "amount": AMOUNTS})
-    made = Preparer(log=[asked]).fit(frame)
-    assert_array_equal(made.log_ > 0, [False, False, True])
 
 
 @pytest.mark.parametrize("as_sparse", [False, True])
