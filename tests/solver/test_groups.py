@@ -20,7 +20,7 @@ from rskc.model.feature_tests import rank_tests, ranks_of
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability
 from rskc.solver import Problem
-from rskc.solver.feature_groups import FeatureGroups, as_plain, check_groups
+from rskc.solver.problem import FeatureGroups, as_plain, check_groups
 from rskc.solver.weights import weigh
 
 

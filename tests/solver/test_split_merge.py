@@ -9,7 +9,8 @@ from sklearn.datasets import make_blobs
 from rskc import RobustSparseKMeans
 from rskc.engines import engine_for
 from rskc.solver import Problem
-from rskc.solver.partition import lloyd, spread_cases
+from rskc.solver.alternate import lloyd
+from rskc.solver.search import spread_cases
 from rskc.solver.split_merge import merged, split_and_merge
 
 
