@@ -139,6 +139,30 @@ def test_auto_goes_on_beyond_ten():
     assert search.table_.n_clusters.tolist() == list(range(2, 21))
 
 
+def test_auto_goes_on_while_halves_agree_more_and_more():
+    """Of 17 clusters no 10 are stable, and halves hardly agree on so few."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(17), 6)
+    X = 2 * rng.normal(size=(17, 12))[y] + rng.normal(size=(len(y), 12))
+    model = RobustSparseKMeans(l1_bound=None, n_init=5, random_state=0)
+    search = _search(X, "auto", n_splits=2, n_references=5, estimator=model)
+    assert search.table_.stability[:9].max() < 0.8
+    assert search.n_clusters_ == 17
+
+
+def test_halves_keep_clusters_of_six_and_eight_cases():
+    """Halves have 3 and 4 of their cases, which would be outlying if halves decided anew."""
+    rng = np.random.default_rng(1)
+    y = np.repeat(np.arange(4), [80, 40, 6, 8])
+    X = rng.normal(size=(len(y), 40))
+    X[:, :8] += 2 * rng.normal(size=(4, 8))[y]
+    X[0] *= 4  # an outlying case, so that trimming is asked for
+    search = _search(X, [2, 3, 4, 5], n_splits=3, n_references=5)
+    assert search.n_clusters_ == 4
+    assert search.best_estimator_.outliers_[0]
+    assert_array_equal(np.sort(np.bincount(search.best_estimator_.labels_)), [6, 8, 40, 80])
+
+
 def test_missing_cells_and_unequal_clusters():
     design = make_design("unequal, rows", 3)
     X = design.data.copy()

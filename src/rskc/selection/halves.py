@@ -152,7 +152,7 @@ def split_in_parts(cases: np.ndarray, n_parts: int, seed: int, split: int) -> li
 def fit_parts(
     sample: Sample,
     smooth: Any,
-    cases: np.ndarray,
+    cases: dict[int, np.ndarray],
     estimator: Any,
     seed: int,
     n_parts: int,
@@ -160,11 +160,11 @@ def fit_parts(
 ) -> Result:
     """Cluster all parts but one of some cases, for each, and place its cases between centers.
 
-    With two parts that is each half, beginning with the first. Cases are placed as they are without
-    steps.
+    ``cases`` has those of each number of clusters. With two parts that is each half, beginning with
+    the first. Cases are placed as they are without steps.
     """
     (K, split), (n, p) = key, sample.shape
-    parts = split_in_parts(cases, n_parts, seed, split)
+    parts = split_in_parts(cases[K], n_parts, seed, split)
     results = []
     for i in range(n_parts):
         others = parts[i - 1]
