@@ -123,8 +123,8 @@ def clusters(seeds: int = 10, first: int = FIRST) -> Rows:
         for kind in (*SIZES, HIERARCHY):
             tables = [small_clusters(kind, seed) for seed in range(first, first + seeds)]
             numbers = [(int(chosen(t.data).n_clusters_), t.n_clusters) for t in tables]
-            text = " ".join(f"{K}/{true}" if K != true else f"{true}" for K, true in numbers)
-            yield kind, np.mean([K == true for K, true in numbers]), text
+            text = " ".join(f"{K}/{true}" if true != K else f"{true}" for K, true in numbers)
+            yield kind, np.mean([true == K for K, true in numbers]), text
 
     yield from and_mean(rows())
 

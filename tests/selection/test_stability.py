@@ -150,19 +150,6 @@ def test_auto_goes_on_while_halves_agree_more_and_more():
     assert search.n_clusters_ == 17
 
 
-def test_halves_keep_clusters_of_six_and_eight_cases():
-    """Halves have 3 and 4 of their cases, which would be outlying if halves decided anew."""
-    rng = np.random.default_rng(1)
-    y = np.repeat(np.arange(4), [80, 40, 6, 8])
-    X = rng.normal(size=(len(y), 40))
-    X[:, :8] += 2 * rng.normal(size=(4, 8))[y]
-    X[0] *= 4  # an outlying case, so that trimming is asked for
-    search = _search(X, [2, 3, 4, 5], n_splits=3, n_references=5)
-    assert search.n_clusters_ == 4
-    assert search.best_estimator_.outliers_[0]
-    assert_array_equal(np.sort(np.bincount(search.best_estimator_.labels_)), [6, 8, 40, 80])
-
-
 def test_missing_cells_and_unequal_clusters():
     design = make_design("unequal, rows", 3)
     X = design.data.copy()
@@ -172,17 +159,15 @@ def test_missing_cells_and_unequal_clusters():
     assert search.best_estimator_.outliers_[design.outlying].all()
 
 
-def test_a_cluster_too_small_for_halves_is_found_in_three_quarters():
+def test_halves_keep_a_cluster_of_five_cases():
+    """Halves have two or three of its cases, which would be outlying if halves trimmed anew."""
     rng = np.random.default_rng(5)
     y = np.repeat(np.arange(3), [30, 20, 5])
     X = rng.normal(size=(55, 100))
     X[:, :30] += 1.5 * rng.normal(size=(3, 30))[y]
     search = _search(X, [2, 3], n_references=5)
     assert search.n_clusters_ == 3
-    two, three = search.table_.itertuples()
-    assert three.stability < 0.6 < 0.9 <= three.larger_stability
-    assert np.isnan(two.larger_stability)  # all are found again in halves
-    assert "three quarters" in search.reason_
+    assert search.table_.stability.min() >= 0.9
 
 
 def test_clusters_that_are_stable_each_by_itself_are_mentioned():
@@ -193,7 +178,9 @@ def test_clusters_that_are_stable_each_by_itself_are_mentioned():
     model = RobustSparseKMeans(l1_bound=None, cells=None, trim=0, random_state=0)
     search = _search(X, [2, 6], estimator=model)
     assert search.n_clusters_ < 6
-    assert "There may be more: of 6 clusters, 4 are stable each by itself" in search.reason_
+    assert (
+        "There may be 4 or more: of 6 clusters, so many are stable each by itself" in search.reason_
+    )
 
 
 def test_another_clusterer():
