@@ -20,6 +20,8 @@ from rskc.selection.subsample import Sample
 # A feature counts as selected by a half if its test passes at this level. Many tests are made, but
 # of noise hardly any feature is selected by most of the halves.
 SELECTION_LEVEL = 0.07
+# A half finds a cluster again from this Jaccard index on.
+MIN_FOUND_AGAIN = 0.5
 
 
 class HalfSamples(NamedTuple):
@@ -64,13 +66,17 @@ class Fits:
         return self.halves.agreements(self.full["outliers"])
 
     @property
-    def cluster_stability(self) -> np.ndarray:
-        """The median Jaccard index (K,) of each cluster of the fit to all cases."""
+    def found_again(self) -> np.ndarray:
+        """The Jaccard index (halves, K) of each cluster of the fit to all cases, in each half."""
         clean = ~self.full["outliers"]
         labels, halves = self.full["labels"][clean], self.of_halves("labels")[:, clean]
         weights = None if self.weights is None else self.weights[clean]
-        K = self.n_clusters
-        return np.median([jaccard_indices(labels, half, K, weights) for half in halves], axis=0)
+        return np.array([jaccard_indices(labels, h, self.n_clusters, weights) for h in halves])
+
+    @property
+    def cluster_stability(self) -> np.ndarray:
+        """The median Jaccard index (K,) of each cluster of the fit to all cases."""
+        return np.median(self.found_again, axis=0)
 
     @property
     def stability(self) -> float:
@@ -79,9 +85,14 @@ class Fits:
 
     @cached_property
     def between(self) -> Between:
-        """The cases between neighbors, by the halves that these are not in."""
-        distances, gaps = self.of_halves("distances"), self.of_halves("gaps")
-        for i, half in enumerate(self.of_halves("labels")):
+        """The cases between neighbors, by the halves that find all clusters again, or by all.
+
+        The centers of other halves are those of other clusters.
+        """
+        again = self.found_again.min(axis=1) >= MIN_FOUND_AGAIN
+        again |= not again.any()
+        distances, gaps = self.of_halves("distances")[again], self.of_halves("gaps")[again]
+        for i, half in enumerate(self.of_halves("labels")[again]):
             order = np.argsort(best_match(self.full["labels"], half, self.n_clusters, self.weights))
             distances[i], gaps[i] = distances[i][:, order], gaps[i][np.ix_(order, order)]
         distances[:, self.full["outliers"]] = np.nan

@@ -297,7 +297,7 @@ class Stability(Search):
             K for K in sorted(fits, reverse=True) if fits[K].stability >= self.near_threshold
         ]
         numbers: dict[str, list[int]] = {CLEAR: [], UNKNOWN: [], NONE: []}
-        found: dict[str, int] = {}  # the largest number of each kind, if one of it passes the level
+        found: set[str] = set()  # kinds of which a number passes the level
         for K in candidates:
             fit = fits[K]
             if self.n_references:
@@ -307,14 +307,16 @@ class Stability(Search):
             gaps = self._gaps(sample, fits, K)
             numbers[gaps].append(K)
             if not fit.cloud.p_value > self.level:
-                found.setdefault(gaps, numbers[gaps][0])
-                if gaps == CLEAR:
+                found.add(gaps)
+                if gaps == CLEAR and fit.stability >= self.threshold:
                     break
-        if UNKNOWN in found:  # nearly stable, and no gaps seen: too little beside a stable number
-            stable = [K for K in numbers[UNKNOWN] if fits[K].stability >= self.threshold]
-            found[UNKNOWN] = (stable or numbers[UNKNOWN])[0]
-        self.n_clusters_ = found.get(CLEAR, found.get(UNKNOWN, 1))
-        self.n_slices_ = found.get(NONE) if self.n_clusters_ == 1 else None
+        # The largest number of each kind. A nearly stable one is too little beside a stable one.
+        largest = {
+            gaps: max(numbers[gaps], key=lambda K: (fits[K].stability >= self.threshold, K))
+            for gaps in found
+        }
+        self.n_clusters_ = largest.get(CLEAR, largest.get(UNKNOWN, 1))
+        self.n_slices_ = largest.get(NONE) if self.n_clusters_ == 1 else None
         self.agreements_ = np.full((self.n_splits, len(fits)), np.nan)
         for i, fit in enumerate(fits.values()):
             self.agreements_[: len(fit.splits), i] = fit.agreements
@@ -470,8 +472,8 @@ class Stability(Search):
             n_stable = int((fits[k].cluster_stability >= self.threshold).sum())
             if self.n_clusters_ + 1 < n_stable < k and n_stable >= MIN_STABLE_SHARE * k:
                 return (
-                    f" There may be {n_stable} or more: of {k} clusters, so many are stable each by "
-                    "itself, and the others are not."
+                    f" There may be {n_stable} or more: of {k} clusters, so many are stable each "
+                    "by itself, and the others are not."
                 )
         return ""
 
