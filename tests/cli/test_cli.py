@@ -27,7 +27,6 @@ from typer.testing import CliRunner
 import rskc
 from commands import labels, refused, run
 from rskc.cli import _commands as pages
-from rskc.cli._app import Console
 from rskc.cli._commands import app
 from rskc.cli._options import Basics, ExploredSettings, Searching
 from rskc.cli._output import results_folder

@@ -15,7 +15,7 @@ import pytest
 
 import transcripts
 from commands import labels, run
-from rskc.cli import _console
+from rskc.cli import _app
 from rskc.utils.wording import number, percent
 
 rng = np.random.default_rng(0)

@@ -13,7 +13,7 @@ import pytest
 from model_files import refusal, rewritten, setting
 from rskc import RobustSparseKMeans, load, save
 from rskc.files import ModelFileError, models, read_model
-from rskc.files._contents import unpack
+from rskc.files.models import unpack
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 5)) + 4 * (np.arange(60) % 3)[:, None] * np.eye(5)[0]

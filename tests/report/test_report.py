@@ -26,7 +26,7 @@ from rskc.preprocessing.preparer import FLOORED
 from rskc.report import Report, make_report, summarize
 from rskc.report._charts import curves_of
 from rskc.report._clusters import short_names
-from rskc.report._words import IN_BRIEF, advise
+from rskc.report._words import ADVICE, advise
 from rskc.report.page import TEMPLATES, embedded_json, render, vega_script
 from rskc.selection.findings import describe
 from sentences import (
