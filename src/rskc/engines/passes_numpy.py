@@ -242,10 +242,13 @@ class Run:
     def changes(self, cases, clusters, step):
         """Return the change of the within sum when cases enter clusters (1) or leave them (-1)."""
         mass, q = self.mass[cases], len(self.weights)
-        n = self.counts[clusters][..., None] if self.complete else self.totals[clusters, q:]
-        squares = (self.values[cases] - self.totals[clusters, :q] / above_0(n)) ** 2
-        squares *= n / above_0(n + step * mass[..., None])
-        return mass * ((squares if self.complete else squares * self.marks[cases]) @ self.weights)
+        cells = self.counts[:, None] if self.complete else self.totals[:, q:]
+        squares = self.values[cases] - (self.totals[:, :q] / above_0(cells))[clusters]
+        squares **= 2
+        squares *= cells[clusters] / above_0(cells[clusters] + step * mass[..., None])
+        if not self.complete:
+            squares *= self.marks[cases]
+        return mass * (squares @ self.weights)
 
     def entering(self, i):
         """Return what the within sum rises by when a case enters each of the clusters."""
