@@ -215,10 +215,7 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
         "Objective": number(model.objective_, 6),
         "Iterations": f"{int(model.n_iter_)}",
     }
-    snippet = snippet_of(model, facts.n, facts.p, run)
-    weights = ""
-    if hasattr(model, "sample_weight_"):
-        weights = f", sample_weight={'table.weights' if snippet.reader else '...'}"
+    snippet = snippet_of(model, facts.n, facts.p, run, getattr(model, "sample_weight_", None))
     labels = ", labels=table.labels" if snippet.reader else ""
     lines = [
         *snippet.imports,
@@ -226,7 +223,7 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
         "",
         *snippet.lines,
         snippet.model,
-        f"model.fit(X{weights})",
+        snippet.fit,
         f'make_report(model, X{labels}).save("report.html")',
     ]
     return {
