@@ -86,19 +86,20 @@ def cluster(
     >>> adata.obs["rskc"].value_counts().sum()
     np.int64(60)
     """
+    import pandas as pd
+
     _check(adata, layer, use_rep)
     check_choice("prepare", prepare, ("auto", None))
     adata = _writable(adata, copy)
-    is_own, words = use_rep in (None, "X"), "nothing"
-    if is_own:
-        table, preparer = _values(adata, layer), Preparer()
-        if prepare == "auto":
-            table = preparer.fit_transform(table if issparse(table) else np.asarray(table))
-            words = preparer.describe()
-        table = _named(table, adata)
-    else:
-        table = _of(adata.obsm, "use_rep", use_rep, "obsm")
-        table = table if issparse(table) else np.asarray(table)
+    is_own, words, table = use_rep in (None, "X"), "nothing", _table_of(adata, layer, use_rep)
+    table = table if issparse(table) else np.asarray(table)
+    if is_own and prepare == "auto":
+        preparer = Preparer().fit(table)
+        table, words = preparer.transform(table), preparer.describe()
+    if is_own and issparse(table):
+        table = NamedMatrix(table, adata.obs_names, adata.var_names)
+    elif is_own:
+        table = pd.DataFrame(table, adata.obs_names, adata.var_names, copy=False)
     if isinstance(n_clusters, str):
         check_choice("n_clusters", n_clusters, ("auto",), remedy=", or a number")
         search = Stability(RobustSparseKMeans(2, **params), random_state=params.get("random_state"))
@@ -121,15 +122,6 @@ def cluster(
     known = {"layer": layer, "use_rep": use_rep, **model.get_params(deep=False)}
     adata.uns[key_added] = {"params": _storable(known), **_storable(facts)}
     return adata if copy else model
-
-
-def _named(table: Any, adata: Any) -> Any:
-    """Return a table with the names of observations and variables."""
-    import pandas as pd
-
-    if issparse(table):
-        return NamedMatrix(table, adata.obs_names, adata.var_names)
-    return pd.DataFrame(table, adata.obs_names, adata.var_names, copy=False)
 
 
 def rank_genes(
@@ -197,7 +189,7 @@ def rank_genes(
         )
     if len(model.cluster_centers_) == 1:
         raise ValueError("One cluster has nothing to be compared with, so it has no markers.")
-    adata, values = _writable(adata, copy), _values(adata, layer)
+    adata, values = _writable(adata, copy), _table_of(adata, layer)
     table = values.tocsr() if issparse(values) else np.asarray(values)
     table = Preparer(standardize=None).fit_transform(table)
     found = effects_between(table, regular_clusters(model), len(model.cluster_centers_))
@@ -269,14 +261,16 @@ def _check(adata: Any, layer: str | None, use_rep: str | None) -> None:
         raise ValueError("adata is backed by a file; read it first: adata = adata.to_memory().")
 
 
-def _values(adata: Any, layer: str | None) -> Any:
-    table = adata.X if layer is None else _of(adata.layers, "layer", layer, "layers")
-    if table is None:
-        raise ValueError("adata has no X; name a layer or use_rep.")
-    return table
-
-
-def _of(tables: Any, parameter: str, name: Any, place: str) -> Any:
+def _table_of(adata: Any, layer: str | None, use_rep: str | None = None) -> Any:
+    """Return X, a layer or a representation."""
+    parameter, place, name = "use_rep", "obsm", use_rep
+    if use_rep in (None, "X"):
+        parameter, place, name = "layer", "layers", layer
+    if name is None:
+        if adata.X is None:
+            raise ValueError("adata has no X; name a layer or use_rep.")
+        return adata.X
+    tables = getattr(adata, place)
     if name not in tables:
         known = ", ".join(map(repr, tables)) or "none"
         raise ValueError(f"{parameter}={name!r} is not in adata.{place}; there: {known}.")

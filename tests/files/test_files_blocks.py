@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from rskc.files import TableError, _parquet, blocks, read_table
+from rskc.files import TableError, blocks, read_table
 from rskc.files.blocks import open_blocks
 
 N = 240
@@ -48,7 +48,7 @@ def test_blocks_are_small_row_groups_together_or_parts_of_large_ones(
 
 def test_blocks_of_a_row_group_are_read_in_any_order_and_by_any_thread(frame, monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 7 * 10 * 8)
-    monkeypatch.setattr(_parquet, "ROWS_AT_A_TIME", 5)
+    monkeypatch.setattr(blocks, "ROWS_AT_A_TIME", 5)
     frame.to_parquet("groups.parquet", index=False, row_group_size=100)
     table = open_blocks("groups.parquet", label_column="group")
     whole = read_table("groups.parquet", label_column="group").data.to_numpy()
@@ -64,8 +64,8 @@ def test_blocks_of_a_row_group_are_read_in_any_order_and_by_any_thread(frame, mo
 def test_blocks_in_order_decode_a_row_group_once(frame, monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 7 * 10 * 8)
     opened = []
-    start = _parquet._Stream.__init__
-    monkeypatch.setattr(_parquet._Stream, "__init__", count_opened(opened, start))
+    start = blocks._Stream.__init__
+    monkeypatch.setattr(blocks._Stream, "__init__", count_opened(opened, start))
     frame.to_parquet("groups.parquet", index=False, row_group_size=120)
     table = open_blocks("groups.parquet", label_column="group")
     for piece in table.pieces:
@@ -96,15 +96,6 @@ def test_single_precision_whole_numbers_and_empty_cells():
         table = open_blocks(name)
         assert table.dtype == dtype
         assert_array_equal(table.read_features(table.pieces[0]), read_table(name).data)
-
-
-def test_names_in_the_index_of_pandas(frame):
-    named = frame.drop(columns="group").set_index("patient").rename_axis(None)
-    named.to_parquet("named.parquet")
-    table = open_blocks("named.parquet")
-    pd.testing.assert_frame_equal(
-        table.read(table.pieces[0]).data, read_table("named.parquet").data
-    )
 
 
 def test_blocks_of_a_matrix(monkeypatch):

@@ -69,14 +69,6 @@ def test_marks_are_at_their_cases_and_features(summary, model, data):
         assert sorted(rows[model.labels_ == k]) == list(range(start, end))
 
 
-def test_tables_have_the_counts(summary, model, data):
-    cases, features = summary["cases"]["data"], summary["features"]["data"]
-    counts = model.cases_frame().outlying_cells.tolist()
-    assert cases["outlying_cells"] == counts
-    by_name = model.features_frame().set_index("feature").outlying_cells
-    assert features["outlying_cells"] == by_name[features["feature"]].tolist()
-
-
 def test_many_cells_are_drawn_in_part(model, data, monkeypatch):
     monkeypatch.setattr(_charts, "MOST_MARKS", 20)
     monkeypatch.setattr(_charts, "FARTHEST", 10)

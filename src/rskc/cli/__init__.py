@@ -1,6 +1,6 @@
 """The command ``rskc``: a table in, a folder of results with one HTML page out.
 
-One file per group of commands; whatever is heavy is imported inside of them, so that ``rskc
+Whatever is heavy is imported inside of the commands, so that ``rskc
 --help`` answers at once. Commands print by a ``Console`` and raise errors; ``_app`` makes one
 sentence and an exit code of these.
 """

@@ -9,17 +9,29 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import dask
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
+from dask.base import get_scheduler
+from joblib import cpu_count
 
-from rskc.cli._console import Console, recorded_warnings
+from rskc.cli._app import Console, recorded_warnings
 from rskc.cli._options import Preparing, Reading, words_of
 from rskc.cli._output import write_others
 from rskc.cli._results import Counts, Result, with_classes
 from rskc.cli._tables import Data, fit_preparer, notes_of, preparation_note, prepared
+from rskc.files import Table
+from rskc.files.blocks import open_blocks
+from rskc.files.writing import write_csv_parts
+from rskc.inputs.case_weights import count_of
+from rskc.model.fitted import with_cases, with_features
+from rskc.selection.subsample import draw_cases
 from rskc.utils.wording import count
 
 # Cases that the page shows, that model.rskc keeps, and that columns are standardized by.
@@ -44,8 +56,6 @@ def dask_configured(
     scheduler: str | None, memory: int | None, n_threads: int | None, console: Console
 ) -> Iterator[None]:
     """Have Dask work as asked for, and let go of its cluster at the end."""
-    import dask
-
     settings: dict[str, Any] = {} if memory is None else {"rskc.memory": memory}
     if scheduler is None:
         workers = {} if n_threads is None else {"num_workers": n_threads}
@@ -72,29 +82,14 @@ def dask_configured(
 def _connected(address: str) -> Iterator[Any]:
     from distributed import Client
 
-    class Connection(Client):
-        """A client that closes when it cannot start.
-
-        Dask's own closes only after some errors. After the others (an unknown kind of address, TLS
-        without certificates) it remains the default client, and so does its scheduler in the
-        configuration of Dask, where later computations fail for want of a client.
-        """
-
-        def start(self, **kwargs: Any) -> Any:
-            try:
-                return super().start(**kwargs)
-            except BaseException:
-                self.close()
-                raise
-
-    try:
-        client = Connection(address, timeout=PATIENCE, name="rskc")
+    try:  # a client that cannot start must not remain the default one
+        client = Client(address, timeout=PATIENCE, name="rskc", set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(
             f"no Dask scheduler answers at {address!r}; check the address and that "
             "`dask scheduler` runs there, or leave --scheduler out to work on this machine."
         ) from error
-    with client:
+    with client, client.as_current(), dask.config.set(scheduler=client):
         try:
             client.wait_for_workers(1, timeout=PATIENCE)
         except TimeoutError as error:
@@ -111,10 +106,6 @@ def _of_blocks(function: Callable, pieces: list[Any], *more: Any) -> Iterator[An
     In order, because files are read fastest so, and some ahead of the one that is asked for: never
     all of them.
     """
-    import dask
-    from dask.base import get_scheduler
-    from joblib import cpu_count
-
     work = dask.delayed(function, pure=False)
     tasks = [work(*each) for each in zip(pieces, *more, strict=True)]
     client: Any = getattr(get_scheduler(), "__self__", None)
@@ -143,8 +134,6 @@ def read_blocks(
     path: Path, reading: Reading, preparing: Preparing, groups: Path | None, console: Console
 ) -> Data:
     """Open a table; read no more of it than columns are standardized by."""
-    from rskc.files.blocks import open_blocks
-
     if reading.labels is not None:
         raise ValueError(
             "--labels goes with tables in memory; write the classes into the table, and name them "
@@ -162,7 +151,12 @@ def read_blocks(
             "random."
         )
     shape = table.n_cases, len(table.features)
-    X, seconds = _lazy_frame(table, preparer), time.perf_counter() - start
+    # There is no text in it, and looking for some would copy every block.
+    with dask.config.set({"dataframe.convert-string": False}):
+        read = partial(_read_prepared, replace(table, pieces=[]), preparer)
+        X = dd.from_map(read, table.pieces, meta=table.data, label="rskc-table")
+    X.part_lengths = [piece.n_cases for piece in table.pieces]
+    seconds = time.perf_counter() - start
     words = tuple(words_of(reading, preparing))
     data = Data(table, X, shape, preparer, arguments, notes, seconds, words, drawn=drawn)
     return data.grouped(groups)
@@ -170,8 +164,6 @@ def read_blocks(
 
 def _shown_rows(table: Any) -> list[np.ndarray]:
     """Return, for each piece, the rows that are shown: all, or some that are always the same."""
-    from rskc.selection.subsample import draw_cases
-
     n = table.n_cases
     cases = np.arange(n) if n <= MOST_SHOWN else draw_cases(n, MOST_SHOWN, seed=0)
     firsts = [piece.first for piece in table.pieces]
@@ -181,41 +173,19 @@ def _shown_rows(table: Any) -> list[np.ndarray]:
 
 def _drawn(table: Any) -> Any:
     """Return the features of the cases that are shown, as they are in the files."""
-    import pandas as pd
-
-    def read_rows(piece: Any, rows: np.ndarray) -> Any:
-        return table.read_features(piece).iloc[rows]
-
-    return pd.concat(list(_of_blocks(read_rows, table.pieces, _shown_rows(table))))
+    parts = _of_blocks(
+        lambda piece, rows: table.read_features(piece).iloc[rows], table.pieces, _shown_rows(table)
+    )
+    return pd.concat(list(parts))
 
 
-def _lazy_frame(table: Any, preparer: Any) -> Any:
-    """Make a Dask dataframe of what is clustered."""
-    import dask
-    import dask.dataframe as dd
-
-    read = _Prepared(replace(table, pieces=[]), preparer)
-    # There is no text in it, and looking for some would copy every block.
-    with dask.config.set({"dataframe.convert-string": False}):
-        frame = dd.from_map(read, table.pieces, meta=table.data, label="rskc-table")
-    frame.part_lengths = [piece.n_cases for piece in table.pieces]
-    return frame
-
-
-@dataclass(frozen=True)
-class _Prepared:
-    """Reads a block and prepares it; Dask says which columns are wanted."""
-
-    table: Any
-    preparer: Any
-
-    def __call__(self, piece: Any, columns: list[str] | None = None) -> Any:
-        wanted = self.table.features if columns is None else list(columns)
-        if self.preparer.needs_all:
-            return prepared(self.preparer, self.table.read_features(piece))[wanted]
-        places = [self.table.features.index(name) for name in wanted]
-        preparer = self.preparer.of_columns(places)
-        return prepared(preparer, self.table.read_features(piece, wanted))
+def _read_prepared(table: Any, preparer: Any, piece: Any, columns: Any = None) -> Any:
+    """Read a block and prepare it; Dask says which columns are wanted."""
+    wanted = table.features if columns is None else list(columns)
+    if preparer.needs_all:
+        return prepared(preparer, table.read_features(piece))[wanted]
+    part = preparer.of_columns([table.features.index(name) for name in wanted])
+    return prepared(part, table.read_features(piece, wanted))
 
 
 # ---- Results
@@ -228,8 +198,6 @@ def write_results(
 
     Without a folder the cases are counted all the same.
     """
-    from rskc.files.writing import write_csv_parts
-
     table, counts = result.data.table, Counts(len(result.model.cluster_centers_))
     table.close()  # what the fit left
     shown: list[Any] = []
@@ -250,8 +218,6 @@ def write_results(
 
 def _cases_of_blocks(result: Result) -> Iterator[Any]:
     """Make the rows of labels.csv; no feature without weight is read, if none is missing."""
-    from rskc.model.fitted import with_cases, with_features
-
     data, model = result.data, result.model
     pieces, table = data.table.pieces, replace(data.table, pieces=[])
     features, preparer, small = table.features, data.preparer, with_cases(model, n_threads=1)
@@ -280,10 +246,6 @@ def _cases_of_blocks(result: Result) -> Iterator[Any]:
 
 def _with_shown(result: Result, parts: list[Any], counts: Counts) -> Result:
     """Return the result with what is shown of its data in memory, and counts over all cases."""
-    import pandas as pd
-
-    from rskc.files import Table
-
     data, blocks, cases = result.data, result.data.table, pd.concat(parts, ignore_index=True)
     labels = None
     if blocks.label_column is not None:
@@ -323,9 +285,6 @@ def _with_shown(result: Result, parts: list[Any], counts: Counts) -> Result:
 
 def _model_of(model: Any, cases: Any, X: Any, is_sample: bool) -> Any:
     """Return the model with the cases that are shown, as if it had been fitted to these."""
-    from rskc.inputs.case_weights import count_of
-    from rskc.model.fitted import with_cases
-
     columns = OF_CASES | {"trimmed_": "trimmed"}
     if "weight" in cases:
         columns["sample_weight_"] = "weight"
@@ -340,8 +299,6 @@ def _model_of(model: Any, cases: Any, X: Any, is_sample: bool) -> Any:
 
 def predicted_parts(table: Any, model: Any, preparer: Any, predict: Callable) -> Iterator[Any]:
     """Make frames of the clusters of all cases, block by block."""
-    from rskc.model.fitted import with_cases
-
     known = getattr(model, "feature_names_in_", None)
     names = None if known is None else list(known)
     features = [name for name in table.features if names is None or name in names]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc.cli._console import Console, recorded_warnings
+from rskc.cli._app import Console, recorded_warnings
 from rskc.cli._options import Preparing, Reading, table_word, words_of
 from rskc.exceptions import FitWarning
 from rskc.inputs.columns import (
@@ -91,11 +91,9 @@ def fit_preparer(asked: Preparing, frame: Any) -> Any:
 
 def preparation_note(asked: Preparing, preparer: Any) -> list[str]:
     """Announce what was done without having been asked for."""
-    usual = (asked.prepare, asked.log, asked.standardize) == ("auto", "auto", "auto")
-    if preparer.is_idle or not usual:
+    if preparer.is_idle or {asked.prepare, asked.log, asked.standardize} != {"auto"}:
         return []
-    logs = preparer.log_.any() and not preparer.counts_
-    how = "--prepare none, or --log none" if logs else "--prepare none"
+    how = "--prepare none" + ", or --log none" * bool(preparer.log_.any() and not preparer.counts_)
     done = preparer.describe()
     return [f"Prepared: {done}. To cluster the numbers as they are, add {how}."]
 
@@ -420,19 +418,20 @@ def _columns(data: Data, n_cases: int) -> Iterator[dict[str, Any]]:
     Of a table of which only some cases are in memory, missing cells by column are not known.
     """
     table, reading = data.table, data.reading
-    others: dict[str, tuple[str, str]] = {}
-    if table.id_column is not None:
-        what = "features" if reading.get("features_in_rows") is True else "cases"
-        others[table.id_column] = ("names", f"names of the {what}")
-    if table.label_column is not None:
-        others[table.label_column] = ("classes", "known classes, compared with the clusters")
-    if (weights := reading.get("weight_column")) is not None:
-        others[weights] = ("weights", "weights of the cases")
-    for name, why in ({c.name: c.why for c in table.set_aside} | dict(table.dropped)).items():
-        others.setdefault(name, ("left out", f"left out: {why}"))
-    for name, (kind, words) in others.items():
-        yield _column(name, kind, words)
-    missing = table.data.isna().sum().to_numpy() if len(table.data) == n_cases else None
+    whose = "features" if reading.get("features_in_rows") is True else "cases"
+    roles = {
+        reading.get("weight_column"): ("weights", "weights of the cases"),
+        table.label_column: ("classes", "known classes, compared with the clusters"),
+        table.id_column: ("names", f"names of the {whose}"),
+    }
+    left_out = {column.name: column.why for column in table.set_aside} | dict(table.dropped)
+    columns = [(name, *roles[name], None) for name in reversed(roles) if name is not None]
+    columns += [
+        (name, "left out", f"left out: {why}", None)
+        for name, why in left_out.items()
+        if name not in roles
+    ]
+    missing = table.data.isna().sum().tolist() if len(table.data) == n_cases else None
     for j, name in enumerate(table.data.columns):
         kind, words = "number", "a number"
         if name in table.categories:
@@ -442,9 +441,7 @@ def _columns(data: Data, n_cases: int) -> Iterator[dict[str, Any]]:
             words = f"a number, written {table.written[name]}"
         words += ", the same in all cases" * (name in table.constant)
         words += ", without any value" * (name in table.empty)
-        yield _column(str(name), kind, words, None if missing is None else int(missing[j]))
-
-
-def _column(name: str, kind: str, words: str, n_missing: int | None = None) -> dict[str, Any]:
-    words = cleaned(words, 200)
-    return {"name": cleaned(name, 60), "kind": kind, "taken_for": words, "n_missing": n_missing}
+        columns.append((name, kind, words, None if missing is None else missing[j]))
+    for name, kind, words, n_missing in columns:
+        taken = {"name": cleaned(name, 60), "kind": kind, "taken_for": cleaned(words, 200)}
+        yield taken | {"n_missing": n_missing}

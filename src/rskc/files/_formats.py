@@ -10,45 +10,48 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Iterator, Sequence
+import math
+import mmap
+import re
+import zipfile
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from struct import unpack_from
+from typing import IO, Any
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse, load_npz
 
-from rskc.files._claims import check_hdf5, check_market, check_workbook
 from rskc.files._source import (
     Layout,
     Source,
     TableError,
     for_polars,
     line_of_names,
+    literal,
     near,
     needed,
-    polars,
+    pl,
     shown,
     titles_note,
 )
-from rskc.utils.wording import quoted
+from rskc.utils.wording import quoted, shortened
 
 NAMES_IN_NPZ = ("X", "data")
 # Where pandas keeps an index without name in a Parquet file.
 PANDAS_INDEX = "__index_level_0__"
 
 
-def read_parquet(layout: Layout) -> Source:
-    """Read columns of Parquet."""
+def read_columns(layout: Layout) -> Source:
+    """Read columns of Parquet or Arrow."""
     with damage_named(layout):
-        return of_frame(layout, polars().read_parquet(for_polars(layout.path), glob=False))
-
-
-def read_arrow(layout: Layout) -> Source:
-    """Read columns of Arrow."""
-    with damage_named(layout):
-        return of_frame(layout, polars().read_ipc(layout.path.read_bytes()))
+        if layout.path.suffix.lower() == ".parquet":
+            return of_frame(layout, pl.read_parquet(for_polars(layout.path), glob=False))
+        return of_frame(layout, pl.read_ipc(layout.path.read_bytes()))
 
 
 def of_frame(layout: Layout, frame: Any) -> Source:
@@ -59,34 +62,29 @@ def of_frame(layout: Layout, frame: Any) -> Source:
     return Source(layout, frame, names, id_name=id_name)
 
 
-def read_npy(layout: Layout) -> Source:
-    """Read a matrix of NumPy."""
-    with damage_named(layout):
-        matrix = np.load(layout.path, allow_pickle=False)
-    return of_matrix(layout, matrix)
-
-
-def read_npz(layout: Layout) -> Source:
-    """Read the matrix X of an archive of NumPy, and the names that go with it."""
+def read_numpy(layout: Layout) -> Source:
+    """Read a matrix of NumPy, or the matrix X of an archive and the names that go with it."""
     with (
         damage_named(layout),
         open(layout.path, "rb") as file,  # here: NumPy leaves that of a damaged archive open
-        np.load(file, allow_pickle=False) as archive,
     ):
+        archive = np.load(file, allow_pickle=False)
+        if isinstance(archive, np.ndarray):
+            return of_matrix(layout, archive)
         arrays = {name: np.asarray(archive[name]) for name in archive.files}  # may be bytes
         if {"format", "shape", "data"} <= arrays.keys():  # as SciPy writes a sparse matrix
             return of_matrix(layout, load_npz(layout.path))
     tables = [name for name, array in arrays.items() if array.ndim == 2]
-    found = [name for name in NAMES_IN_NPZ if name in tables] or tables
-    if len(found) != 1 and (not found or found[0] not in NAMES_IN_NPZ):
-        raise layout.error("of its {n} tables, one must be called 'X' to be read", n=len(tables))
-    matrix = arrays.pop(found[0])
+    table = next((name for name in NAMES_IN_NPZ if name in tables), tables[0] if tables else None)
+    if table is None or (len(tables) > 1 and table not in NAMES_IN_NPZ):
+        raise layout.error(f"of its {len(tables)} tables, one must be called 'X' to be read")
+    matrix = arrays.pop(table)
     features, cases = arrays.pop("feature_names", None), arrays.pop("case_names", None)
     sides = {name: arrays.pop(name) for name in layout.as_text if name in arrays}
     id_name = None
     if cases is not None and layout.id_column is None:
         id_name, sides = "case_names", {"case_names": cases} | sides
-    left_out = dict.fromkeys(arrays, f"another array than {found[0]}")
+    left_out = dict.fromkeys(arrays, f"another array than {table}")
     names = None if features is None else [str(name) for name in np.ravel(features)]
     return of_matrix(layout, matrix, names, sides, id_name=id_name, left_out=left_out)
 
@@ -110,11 +108,8 @@ def read_mtx(layout: Layout) -> Source:
         return of_matrix(layout, matrix)
     if matrix.shape != (len(features), len(cases)):
         raise layout.error(
-            "the matrix has shape {shape}, and beside it are the names of {features} features and "
-            "{cases} cases",
-            shape=matrix.shape,
-            features=len(features),
-            cases=len(cases),
+            f"the matrix has shape {matrix.shape}, and beside it are the names of {len(features)} "
+            f"features and {len(cases)} cases"
         )
     sides = {"barcode": np.array(cases, object)}
     return of_matrix(layout, matrix.T, features, sides, id_name="barcode", is_upright=True)
@@ -149,12 +144,8 @@ def read_h5ad(layout: Layout) -> Source:
         if name not in data.obs.columns:
             columns = list(map(str, data.obs.columns))
             others = near(name, columns) if columns else "it has none"
-            raise layout.error(
-                "there is no column {name} in obs; {others}",
-                parameter="id_column" if name == layout.id_column else "label_column",
-                name=shown(name),
-                others=others,
-            )
+            parameter = "id_column" if name == layout.id_column else "label_column"
+            raise layout.error(f"there is no column {shown(name)} in obs; {others}", parameter)
     matrix = data.X if issparse(data.X) else np.asarray(data.X)
     id_name = "obs_names" if layout.id_column is None else layout.id_column
     sides = {"obs_names": np.asarray(data.obs_names, object)} if id_name == "obs_names" else {}
@@ -164,68 +155,62 @@ def read_h5ad(layout: Layout) -> Source:
 
 
 def read_excel(layout: Layout) -> Source:
-    """Read a sheet of a workbook of Excel."""
+    """Read a sheet of a workbook of Excel: the one that is asked for, or the first with numbers."""
     calamine = needed("python_calamine", "to read .xlsx", "excel")
-    pl = polars()
     with damage_named(layout):
         check_workbook(layout.path)
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(layout.path.read_bytes()))
-        known = book.sheet_names
-        asked = known if layout.sheet is None else [_sheet_name(layout, known)]
-        sheets = ((name, _filled_rows(book.get_sheet_by_name(name))) for name in asked)
-        name, rows = first = next(sheets)
-        if not _has_numbers(rows):  # it may explain the others
-            name, rows = next((sheet for sheet in sheets if _has_numbers(sheet[1])), first)
-    if len(rows) <= layout.header:
-        raise layout.error("sheet {name} holds no row with data", name=shown(name))
-    lines, cells = zip(*rows, strict=True)
-    names, top = [f"x{j}" for j in range(len(cells[0]))], 0
+        asked = book.sheet_names if layout.sheet is None else [_sheet_name(layout, book)]
+        sheets = {}
+        for name in asked:  # the first may explain the others
+            rows = enumerate(book.get_sheet_by_name(name).to_python(skip_empty_area=False), 1)
+            sheets[name] = [(line, row) for line, row in rows if any(cell != "" for cell in row)]
+            if any(type(cell) in (int, float) for _, row in sheets[name] for cell in row):
+                break
+        else:
+            name = asked[0]
+    if len(sheets[name]) <= layout.header:
+        raise layout.error(f"sheet {shown(name)} holds no row with data")
+    lines, cells = zip(*sheets[name], strict=True)
+    names, notes = [f"x{j}" for j in range(len(cells[0]))], []
+    if others := [other for other in asked if other != name]:
+        others_too = f"the file has {quoted(others)} too: --sheet."
+        notes.append(f"Sheet {shortened(name, 60)!r} was read; {others_too}")
     if layout.header:
         top = line_of_names(cells)
         names = [_text(cell) or "" for cell in cells[top]]
         lines, cells = lines[top + 1 :], cells[top + 1 :]
-    columns = [_series(pl, column) for column in zip(*cells, strict=True)]
-    frame = pl.DataFrame({str(j): column for j, column in enumerate(columns)})
-    others, notes = [other for other in asked if other != name], []
-    if others:
-        notes.append(f"Sheet {shown(name)} was read; the file has {quoted(others)} too: --sheet.")
-    if top:
-        notes.append(titles_note(top))
+        notes += [titles_note(top)] * (top > 0)
+    columns = {}
+    for j, column in enumerate(zip(*cells, strict=True)):
+        values = [None if cell == "" else cell for cell in column]
+        if all(cell is None or type(cell) in (int, float) for cell in values):
+            columns[str(j)] = pl.Series(values, dtype=pl.Float64, strict=False)
+        else:
+            columns[str(j)] = pl.Series(map(_text, values), dtype=pl.String)
+    where = "line {}".format
     return Source(
-        layout, frame, names, lambda row: f"line {lines[row]}", parse=True, notes=tuple(notes)
+        layout,
+        pl.DataFrame(columns),
+        names,
+        lambda row: where(lines[row]),
+        parse=True,
+        notes=tuple(notes),
     )
 
 
-def _filled_rows(sheet: Any) -> list[tuple[int, list[Any]]]:
-    """Return the rows of a sheet that are not empty, with their numbers in the file."""
-    rows = enumerate(sheet.to_python(skip_empty_area=False), 1)
-    return [(number, row) for number, row in rows if any(cell != "" for cell in row)]
-
-
-def _has_numbers(rows: Sequence[tuple[int, list[Any]]]) -> bool:
-    return any(type(cell) in (int, float) for _, row in rows for cell in row)
-
-
-def _sheet_name(layout: Layout, names: list[str]) -> str:
-    sheet = layout.sheet
+def _sheet_name(layout: Layout, book: Any) -> str:
+    sheet, names = layout.sheet, book.sheet_names
     if isinstance(sheet, str) and sheet in names:
         return sheet
     if isinstance(sheet, int) and 0 <= sheet < len(names):
         return names[sheet]
-    others = near(str(sheet), names)
-    raise layout.error("there is no sheet {name!r}; {others}", name=sheet, others=others)
-
-
-def _series(pl: Any, cells: Sequence[Any]) -> Any:
-    cells = [None if isinstance(cell, str) and not cell else cell for cell in cells]
-    if all(cell is None or type(cell) in (int, float) for cell in cells):
-        return pl.Series(cells, dtype=pl.Float64, strict=False)
-    return pl.Series([_text(cell) for cell in cells], dtype=pl.String)
+    raise layout.error(f"there is no sheet {literal(repr(sheet))}; {near(str(sheet), names)}")
 
 
 def _text(cell: Any) -> str | None:
-    """Return a cell as text; a number so that it reads back exactly."""
-    if cell is None or (isinstance(cell, str) and not cell):
+    """Return a cell as text, None where it is missing; a number so that it reads back exactly."""
+    if cell is None or cell != cell or (isinstance(cell, str) and not cell):
         return None
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
         return str(int(cell))
@@ -240,18 +225,18 @@ def of_matrix(
     **more: Any,
 ) -> Source:
     """Make a source of a matrix, dense or sparse, and columns of text beside it."""
-    pl = polars()
     if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
-        raise layout.error(
-            "an array of shape {shape} and type {dtype} is no table of numbers",
-            shape=matrix.shape,
-            dtype=matrix.dtype,
-        )
+        kind = f"shape {matrix.shape} and type {literal(matrix.dtype)}"
+        raise layout.error(f"an array of {kind} is no table of numbers")
     names = [f"x{j}" for j in range(matrix.shape[1])] if names is None else names
-    lengths = {len(side) for side in (sides or {}).values()}
+    texts = {
+        name: [str(x) if x == x and x is not None else None for x in side]
+        for name, side in (sides or {}).items()
+    }
+    lengths = set(map(len, texts.values()))
     if len(names) != matrix.shape[1] or lengths - {matrix.shape[0]}:
-        raise layout.error("the names do not fit the table's shape {shape}", shape=matrix.shape)
-    columns = [pl.Series([_side(cell) for cell in side]) for side in (sides or {}).values()]
+        raise layout.error(f"the names do not fit the table's shape {matrix.shape}")
+    columns = list(map(pl.Series, texts.values()))
     single = matrix.dtype in (np.float16, np.float32)
     if issparse(matrix):
         more["cells"] = csr_matrix(matrix, dtype=np.float32 if single else np.float64)
@@ -259,11 +244,7 @@ def of_matrix(
         dtype = np.float32 if single else matrix.dtype.newbyteorder("=")
         columns += [pl.Series(column) for column in np.asfortranarray(matrix, dtype=dtype).T]
     frame = pl.DataFrame({str(j): column for j, column in enumerate(columns)})
-    return Source(layout, frame, [*(sides or {}), *names], **more)
-
-
-def _side(cell: Any) -> str | None:
-    return None if cell is None or cell != cell else str(cell)
+    return Source(layout, frame, [*texts, *names], **more)
 
 
 @contextmanager
@@ -277,26 +258,121 @@ def damage_named(layout: Layout) -> Iterator[None]:
         # A panic of Rust is no Exception.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        raise damaged(layout, error) from error
-
-
-def damaged(layout: Layout, error: BaseException) -> Exception:
-    """Make the error that a file cannot be read, with the beginning of the reader's own words."""
-    words = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")
-    return layout.error(
-        "the file cannot be read as {kind}, it may be damaged ({words})",
-        kind=layout.path.suffix,
-        words=words,
-    )
+        words = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")
+        what = literal(f"{layout.path.suffix}, it may be damaged ({words})")
+        raise layout.error(f"the file cannot be read as {what}") from error
 
 
 READERS = {
-    ".parquet": read_parquet,
-    ".arrow": read_arrow,
-    ".feather": read_arrow,
-    ".npy": read_npy,
-    ".npz": read_npz,
+    **dict.fromkeys((".parquet", ".arrow", ".feather"), read_columns),
+    **dict.fromkeys((".npy", ".npz"), read_numpy),
     ".xlsx": read_excel,
     ".h5ad": read_h5ad,
     ".mtx": read_mtx,
 }
+
+
+CHUNK = 1 << 24
+# Rows and columns of a sparse matrix: so many, and ten times as many as there are entries.
+MOST_EMPTY, PER_ENTRY = 1_000_000, 10
+# Bytes of the shortest entry, such as "1 1" or "1", and the end of its line.
+SHORTEST = {b"coordinate": 4, b"array": 2}
+# Cells of a sheet, from its first to its last: so many, and twenty times those that are there.
+MOST_CELLS, PER_CELL = 4_000_000, 20
+# Bytes that a workbook unpacks to: so many, and two hundred times those that it takes.
+MOST_BYTES, PER_BYTE = 1 << 26, 200
+# Bytes of the arrays of a file of HDF5: so many, and as many times those of the file as gzip packs.
+PER_PACKED_BYTE = 1100
+CELL = re.compile(rb'<(?:\w+:)?(?:c|row)\b[^>]*?\br="([A-Z]{0,3})([0-9]{1,7})"')
+LONGEST_CELL = 200  # bytes from the beginning of a cell to its name
+
+
+def check_market(file: IO[bytes]) -> None:
+    """Refuse a Matrix Market file whose reader would crash, or go on for ever.
+
+    SciPy's reads beyond the end of a file that ends in NUL bytes, and makes arrays of the size that
+    the header names before it looks for entries.
+    """
+    banner = file.readline(CHUNK).lower().split()
+    kind = banner[2] if len(banner) > 2 else b""
+    lines = iter(partial(file.readline, CHUNK), b"")
+    header = next((line for line in lines if line.strip() and line[:1] != b"%"), b"")
+    sizes = [int(each) for each in header.split() if re.fullmatch(rb"[0-9]{1,18}", each)]
+    if len(sizes) != {b"coordinate": 3, b"array": 2}.get(kind) or b"\0" in header:
+        raise ValueError(f"its header {header[:60].decode(errors='replace').strip()!r} is none")
+    n_bytes = 0
+    while chunk := file.read(CHUNK):
+        n_bytes += len(chunk)
+        if b"\0" in chunk:
+            raise ValueError("it holds NUL bytes, which no text does")
+    n_entries = sizes[2] if kind == b"coordinate" else sizes[0] * sizes[1]
+    symmetric = 2 if len(banner) > 4 and banner[4] != b"general" else 1
+    if n_entries * SHORTEST[kind] > symmetric * (n_bytes + 2):
+        raise ValueError(f"its header claims {n_entries} entries, and it ends before")
+    if kind == b"coordinate" and max(sizes[:2]) > MOST_EMPTY + PER_ENTRY * n_entries:
+        raise ValueError(f"it is {sizes[0]} x {sizes[1]} with {n_entries} entries")
+
+
+def check_hdf5(path: Path) -> None:
+    """Refuse a file of HDF5 whose reader would go on for ever, or make arrays of any size.
+
+    Texts are in heaps, one object after the other. A reader of one that takes no bytes, which only
+    a damaged file has, stays where it is.
+    """
+    h5py: Any = import_module("h5py")
+
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        for heap in re.finditer(rb"GCOL\x01\0\0\0", data):
+            (size,) = unpack_from("<Q", data, heap.start() + 8)
+            start, place, end = heap.start(), heap.start() + 16, heap.start() + size
+            while place + 16 <= min(end, len(data)):
+                number, size = unpack_from("<H6xQ", data, place)
+                if number:  # an object; what is free has number 0
+                    size = 16 + -(-size // 8) * 8
+                if size == 0:
+                    raise ValueError(f"its heap at byte {start} is broken")
+                place += size
+        n_bytes = len(data)
+    sizes: list[int] = []
+
+    def add(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):  # it is read chunk by chunk, each as a whole
+            sizes.append(max(item.nbytes, math.prod(item.chunks or (0,)) * item.dtype.itemsize))
+
+    with h5py.File(path) as contents:
+        contents.visititems(add)
+    if sum(sizes) > MOST_BYTES + PER_PACKED_BYTE * n_bytes:
+        raise ValueError(f"its arrays claim {sum(sizes)} bytes")
+
+
+def check_workbook(path: Path) -> None:
+    """Refuse a workbook that unpacks to far more than it takes, or has cells far from all others.
+
+    Its reader makes every cell from the first to the last of a sheet.
+    """
+    with zipfile.ZipFile(path) as archive:
+        entries = archive.infolist()
+        n_bytes = sum(entry.file_size for entry in entries)
+        if n_bytes > MOST_BYTES + PER_BYTE * path.stat().st_size:
+            raise ValueError(f"it unpacks to {n_bytes} bytes")
+        for entry in entries:
+            if re.search(r"worksheets/[^/]*\.xml$", entry.filename):
+                with archive.open(entry) as file:
+                    _check_sheet(file)
+
+
+def _check_sheet(file: IO[bytes]) -> None:
+    n_cells = last_row = 0
+    columns: set[bytes] = set()
+    rest = b""
+    while chunk := file.read(CHUNK):
+        chunk = rest + chunk
+        for column, row in CELL.findall(chunk):
+            n_cells, last_row = n_cells + bool(column), max(last_row, int(row))
+            columns.add(column)
+        rest = chunk[max(chunk.rfind(b"<"), len(chunk) - LONGEST_CELL) :]
+    # A is 1, and AA 27.
+    numbers = (sum((x - 64) * 26**i for i, x in enumerate(reversed(name))) for name in columns)
+    last_column = max(numbers, default=0)
+    if last_row * last_column > MOST_CELLS + PER_CELL * n_cells:
+        raise ValueError(f"its {n_cells} cells lie as far apart as {last_row} x {last_column}")

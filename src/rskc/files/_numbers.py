@@ -1,4 +1,7 @@
-"""From cells to numbers, days or categories, or to one sentence on the first cell that is none."""
+"""From cells to numbers, days or categories, or to one sentence on the first cell that is none.
+
+Numbers may be as people write them: 12%, 8.4 kg, $1,200.50, <5.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,124 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.files._source import Source, TableError, polars, shown
+from rskc.files._source import TOO_LARGE, Roles, Source, TableError, pl, shown, shown_names
 from rskc.files._text import numbers
-from rskc.files._written import HowWritten, strays_among_written, written_numbers
 from rskc.inputs.columns import are_classes, are_names
-from rskc.utils.wording import count, quoted
+from rskc.utils.wording import count
+
+CURRENCY = r"(?:US\$|[$€£¥₹]|(?:USD|EUR|GBP|CHF|JPY|INR)\b)"
+# Words and signs that no other number follows: not the 80 of 120/80, nor the 24 of 18-24. An
+# exponent or a square may end them.
+UNIT = r"[^\d\p{No}\s.,;:+\-<>=/()_#'\"][^\d,;:]{0,14}?[23]?"
+FIRST = 100  # cells that are looked at before all of them are
+# Cells with a mark between thousands, and no more, that are no chance where commas are decimal.
+ENOUGH = 3
+
+
+class HowWritten(NamedTuple):
+    """What was written beside the numbers of a column."""
+
+    unit: str = ""
+    limit: str = ""  # the first of the cells such as <5
+    n_limits: int = 0
+
+    def __str__(self) -> str:
+        words = [f"in {self.unit}"] if self.unit else []
+        if self.n_limits:
+            words.append(f"{count(self.n_limits, 'cell')} such as {self.limit} as the limit")
+        return "; ".join(words) or "with marks between thousands"
+
+    def differs_from(self, unit: str | None) -> bool:
+        """Whether numbers are in another unit than this, if both are known."""
+        return bool(self.unit and unit) and same_unit(self.unit) != same_unit(str(unit))
+
+
+def written_numbers(
+    cells: Any, decimal: str, separator: str | None
+) -> tuple[Any, HowWritten] | None:
+    """Read cells (a series of text, null where missing) as numbers of one unit; None if they fail.
+
+    The second result is what stood beside the numbers. A limit such as <5 is read as 5. What stands
+    between thousands must not be a decimal mark.
+    """
+    seen = cells.drop_nulls()
+    first = _parts(seen.head(FIRST), decimal)
+    if len(seen) == 0 or first["body"].null_count():
+        return None
+    parts = _parts(seen, decimal) if len(seen) > FIRST else first
+    if parts["body"].null_count():
+        return None
+    # Marks between thousands must surely be that: 1,234 may be a decimal comma, where the file has
+    # no commas between its cells.
+    mark = "." if decimal == "," else ","
+    marked = parts["body"].filter(parts["body"].str.contains(mark, literal=True))
+    are_sure = len(marked) == 0 or marked.str.contains(rf"\{mark}.*[.,]").any()
+    if not (are_sure or (len(marked) >= ENOUGH if decimal == "," else separator != ";")):
+        return None
+    signs = (pl.col("sign") + pl.col("inner")).str.contains("[-−]")
+    body = pl.col("body").str.replace_all(f"[^0-9\\{decimal}]", "").str.replace(",", ".")
+    size = body.cast(pl.Float64)
+    values = parts.select(pl.when(signs).then(-size).otherwise(size)).to_series()
+    units = parts.filter(values != 0).select(
+        (pl.col("before") + pl.col("after")).str.strip_chars()
+    ).to_series()  # fmt: skip
+    if len({same_unit(unit) for unit in units.unique()}) > 1:
+        return None
+    limits = seen.filter(parts["limit"] != "")
+    if 2 * len(limits) > len(seen):  # categories such as <18 and >65
+        return None
+    made = pl.select(pl.when(cells.is_not_null()).then(0.0)).to_series()
+    made = made.scatter(cells.is_not_null().arg_true(), values)
+    unit = units[0] if len(units) else ""
+    return made, HowWritten(unit, limits[0] if len(limits) else "", len(limits))
+
+
+def strays_among_written(cells: Any, decimal: str, separator: str | None) -> Any:
+    """Return the mask of the few cells but for which a column would be numbers as written.
+
+    None if there are none, or if they are more than a tenth of the cells.
+    """
+    for mark in dict.fromkeys((decimal, ",")):
+        stray = cells.is_not_null() & _parts(cells, mark)["body"].is_null()
+        if 0 < 10 * stray.sum() <= cells.count():
+            rest = cells.filter(~stray)
+            if written_numbers(rest, mark, separator) is not None:
+                return stray
+    return None
+
+
+def same_unit(unit: str) -> str:
+    """Return what units that are the same have in common: day and days, KG and kg."""
+    return unit.casefold().rstrip("s. ")
+
+
+def _parts(cells: Any, decimal: str) -> Any:
+    """Return the parts of cells, in columns that are null where a cell is no number."""
+    thousands = r"[.'’ \x{a0}\x{202f}]" if decimal == "," else r"[,'’ \x{a0}\x{202f}]"
+    mark = f"\\{decimal}"
+    # Digits of other scripts are \d too, and no number to polars.
+    body = rf"D{{1,3}}(?:{thousands}D{{3}})+(?:{mark}D*)?|D+(?:{mark}D*)?|{mark}D+".replace(
+        "D", "[0-9]"
+    )
+    pattern = (
+        rf"^(?<limit>[<>≤≥]=?)?\s*(?<sign>[-+−]?)\s*(?<before>{CURRENCY})?\s*(?<inner>[-−]?)"
+        rf"(?<body>{body})\s*(?<after>{UNIT})?$"
+    )
+    groups = cells.str.extract_groups(pattern).struct.unnest()
+    return groups.with_columns(pl.exclude("body").fill_null(""))
+
+
+def shows_decimal_comma(cells: Any) -> bool:
+    """Whether cells of text are numbers with decimal commas, and one is surely no thousand."""
+    sure = r"(?:^|[^0-9])0,[0-9]|,[0-9]{1,2}(?:[^0-9]|$)|,[0-9]{4}"
+    seen = cells.drop_nulls()
+    if len(seen) == 0 or not seen.head(FIRST).str.contains(",", literal=True).any():
+        return False
+    return bool(seen.str.contains(sure).any()) and written_numbers(seen, ",", None) is not None
+
 
 MOST_STRAYS = 12  # words in a message
+WITH_LABELS = "compare the clusters with it by {label_column}"
 # Dates as text, day, month and year in any order, and a time. Digits of other scripts are \d too,
 # and no date to polars.
 TIME = (
@@ -53,12 +167,12 @@ class Cells(NamedTuple):
 
 
 def _parsed(source: Source, series: Any) -> Cells:
-    pl, layout = polars(), source.layout
+    layout = source.layout
     cells = pl.col("cells")
     missing = cells.is_null() | cells.is_in(list(layout.missing_numbers))
     frame = series.to_frame("cells").select(cells.str.strip_chars())
     frame = frame.select(cells=pl.when(~missing).then(cells))
-    values = frame.select(numbers(pl, cells, layout.decimal)).to_series()
+    values = frame.select(numbers(cells, layout.decimal)).to_series()
     bad = frame["cells"].is_not_null() & values.is_null()
     if bad.any():
         written = written_numbers(frame["cells"], layout.decimal, source.separator)
@@ -69,7 +183,6 @@ def _parsed(source: Source, series: Any) -> Cells:
 
 def observed(series: Any, missing_values: tuple[str, ...]) -> Any:
     """Return cells of any type as text, null where missing."""
-    pl = polars()
     cells = as_text(series).str.strip_chars()
     missing = cells.is_in(list(missing_values)).fill_null(True)
     return pl.select(pl.when(~missing).then(cells)).to_series()
@@ -77,7 +190,6 @@ def observed(series: Any, missing_values: tuple[str, ...]) -> Any:
 
 def as_text(series: Any) -> Any:
     """Return cells as text, whole numbers without a point."""
-    pl = polars()
     texts = series.cast(pl.String)
     if not series.dtype.is_float():
         return texts
@@ -110,71 +222,59 @@ def all_are_numbers(source: Source, columns: list[int]) -> bool:
     return not any(_parsed(source, series).bad.any() for series in texts)
 
 
-class Numbers(NamedTuple):
-    """The columns that hold numbers, their cells, the categories, and what the others hold."""
-
-    features: list[int]
-    matrix: np.ndarray
-    categories: dict[int, Any]  # series of text, null where missing
-    left_out: dict[str, str]  # names of the other columns, and what they hold
-    written: dict[str, HowWritten]  # what stood beside numbers, by the name of the column
-
-
-def find_numbers(source: Source, columns: list[int]) -> Numbers:
-    """Make numbers of columns, or categories, without those that hold other things."""
+def find_numbers(source: Source, roles: Roles) -> None:
+    """Make numbers of the features, or categories, and leave out those that hold other things."""
     layout, names = source.layout, source.names
-    categories: dict[int, Any] = {}
-    left_out: dict[int, str] = {}
-    parsed: dict[str, Any] = {}
-    written: dict[str, HowWritten] = {}
-    texts: list[int] = []  # columns whose cells are to be read as numbers
-    kinds: dict[int, str] = {}
-    for j in columns:
-        series, is_forced = source.frame[str(j)], names[j] in layout.categorical
-        kinds[j] = kind = "numbers" if series.dtype.is_numeric() else kind_of(source, j)
+    kinds = {j: kind_of(source, j) for j in roles.features}
+    others: dict[int, str] = {}  # columns that hold neither, and what they hold
+    days: dict[str, Any] = {}
+    for j, kind in kinds.items():
+        is_forced = names[j] in layout.categorical
         is_word = kind in ("text", "true and false") and layout.text_columns == "categories"
         if is_forced or is_word:
             missing = layout.missing_numbers if kind == "numbers" else layout.missing_values
-            cells = observed(series, missing)
+            cells = observed(source.frame[str(j)], missing)
             n, n_distinct = cells.count(), cells.drop_nulls().n_unique()
             if is_forced or n_distinct == 1 or are_classes(n, n_distinct):
-                categories[j] = cells
+                roles.categories[j] = cells
             else:
                 what = f"{kind} that names cases:" if are_names(n, n_distinct) else f"{kind} with"
-                left_out[j] = f"{what} {count(n_distinct, 'value')} in {count(n, 'case')}"
+                others[j] = f"{what} {count(n_distinct, 'value')} in {count(n, 'case')}"
         elif kind == "dates" and layout.date_columns == "numbers":
-            parsed[str(j)] = _days(source, j)
+            days[str(j)] = _days(source, j)
         elif kind != "numbers":
-            left_out[j] = kind
-        elif not series.dtype.is_numeric():
-            texts.append(j)
-    if layout.text_columns != "drop":
-        for j in (j for j in left_out if kinds[j] == "text"):
+            others[j] = kind
+    _check_text(source, kinds, others)
+    roles.features = [j for j in kinds if j not in roles.categories and j not in others]
+    if not (roles.features or roles.categories):
+        raise layout.error("no column holds numbers")
+    roles.dropped |= {names[j]: kind for j, kind in others.items()}
+    parsed = {}
+    for j in roles.features:
+        if str(j) not in days and not source.frame[str(j)].dtype.is_numeric():
+            parsed[str(j)], how = _column(source, j)
+            if how is not None:
+                roles.written[names[j]] = how
+    frame = source.frame.select(map(str, roles.features)).with_columns(**days, **parsed)
+    roles.matrix = _matrix(source, frame, roles.features)
+
+
+def _check_text(source: Source, kinds: dict[int, str], others: dict[int, str]) -> None:
+    """Refuse columns of text that may be meant as numbers, or all if that is asked for."""
+    layout = source.layout
+    for j in others if layout.text_columns != "drop" else ():
+        if kinds[j] == "text":
             cells = observed(source.frame[str(j)], layout.missing_numbers)
             stray = strays_among_written(cells, layout.decimal, source.separator)
             if stray is not None:
                 raise _not_numbers(source, j, stray)
-    if left_out and layout.text_columns == "refuse":
-        raise _refusal(source, {j: kinds[j] for j in left_out})
+    refused = others if layout.text_columns == "refuse" else {}
     if layout.text_columns == "categories":
-        words = [j for j in columns if kinds[j] == "text" and names[j] not in layout.categorical]
-        commas = {j: kinds[j] for j in words if _is_comma(source, _first_cell(source, j))}
-        if commas:
-            raise _refusal(source, commas)
-    columns = [j for j in columns if j not in categories and j not in left_out]
-    if not (columns or categories):
-        raise layout.error("no column holds numbers")
-    for j in texts:
-        cells = _column(source, j)
-        parsed[str(j)] = cells.numbers
-        if cells.written is not None:
-            written[names[j]] = cells.written
-    matrix = np.empty((source.frame.height, 0))
-    if columns:
-        frame = source.frame.select(map(str, columns)).with_columns(**parsed)
-        matrix = _matrix(source, frame, columns)
-    others = {names[j]: kind for j, kind in left_out.items()}
-    return Numbers(columns, matrix, categories, others, written)
+        words = (j for j, kind in kinds.items() if kind == "text")
+        free = (j for j in words if source.names[j] not in layout.categorical)
+        refused = {j: "" for j in free if _is_comma(source, _first_cell(source, j))}
+    if refused:
+        raise _refusal(source, {j: kinds[j] for j in refused})
 
 
 def _refusal(source: Source, kinds: dict[int, str]) -> TableError:
@@ -183,22 +283,20 @@ def _refusal(source: Source, kinds: dict[int, str]) -> TableError:
     if len(cells):
         where = source.where(int(source.frame[str(j)].is_not_null().arg_max() or 0))
         kind += f", such as {shown(example)} in {where}"
-    names = quoted(source.names[j] for j in kinds)
+    names = shown_names(source.names[j] for j in kinds)
     if _is_comma(source, example):
         remedy = 'if these are decimal commas, use {decimal=","} to read them'
     elif source.names[j] == source.layout.weight_column:
         remedy = "{weight_column} must name a column of numbers, what each case counts"
     elif len(kinds) == 1:
-        remedy = "leave it out by {drop}{=}{names}, or compare the clusters with it by "
-        remedy += "{label_column}{=}{names}"
-        if cells.n_unique() == len(cells):
-            remedy = "leave it out by {drop}{=}{names}, or name the cases by {id_column}{=}{names}"
+        remedy = f"leave it out by {{drop}}{{=}}{names}, or "
+        is_unique = cells.n_unique() == len(cells)
+        other = "name the cases by {id_column}" if is_unique else WITH_LABELS
+        remedy += f"{other}{{=}}{names}"
     else:
         remedy = 'leave them out by {text_columns="drop"}; for known classes use {label_column}'
     there = "this column holds" if len(kinds) == 1 else "these columns hold"
-    return source.layout.error(
-        f"{there} no numbers: {{names}} ({{kind}}); {remedy}", names=names, kind=kind
-    )
+    return source.layout.error(f"{there} no numbers: {names} ({kind}); {remedy}")
 
 
 def _first_cell(source: Source, j: int) -> str:
@@ -211,22 +309,22 @@ def _is_comma(source: Source, cell: str) -> bool:
     return source.parse and source.layout.decimal == "." and bool(re.fullmatch(COMMA, cell))
 
 
-def _column(source: Source, j: int) -> Cells:
-    """Return a column of text, or of nothing, as numbers."""
+def _column(source: Source, j: int) -> tuple[Any, HowWritten | None]:
+    """Return a column of text, or of nothing, as numbers, and what stood beside them."""
     series = source.frame[str(j)]
     if str(series.dtype) != "String":
-        return Cells(series.cast(polars().Float64), None)
-    cells = _parsed(source, series)
-    if cells.bad.any():
-        raise _not_numbers(source, j, cells.bad)
-    return cells
+        return series.cast(pl.Float64), None
+    numbers, bad, written = _parsed(source, series)
+    if bad.any():
+        raise _not_numbers(source, j, bad)
+    return numbers, written
 
 
 def _not_numbers(source: Source, j: int, bad: Any) -> TableError:
     """Return the error on the cells of a column of numbers that are none."""
     series, row = source.frame[str(j)], int(bad.arg_max())
     cell, strays = series[row], list(dict.fromkeys(series.filter(bad).to_list()))
-    n, words = int(bad.sum()), quoted(strays, MOST_STRAYS, 40)
+    n, shown_cell = int(bad.sum()), shown(cell)
     remedy = "correct it, or name it in {missing_values} if it stands for a missing cell"
     if len(strays) > 1:
         remedy = (
@@ -234,15 +332,17 @@ def _not_numbers(source: Source, j: int, bad: Any) -> TableError:
         )
     if _is_comma(source, cell):
         remedy = 'if it is a decimal comma, use {decimal=","} to read them'
-    what = "{n} cells are not numbers, the first is {cell}: {words}"
+    words = shown_names(strays, MOST_STRAYS, 40)
+    what = f"{n} cells are not numbers, the first is {shown_cell}: {words}"
     if len(strays) == 1:
-        what = "{cell} is not a number" if n == 1 else "{cell}, in {n} cells, is not a number"
-    return source.error(row, j, f"{what}; {remedy}", n=n, cell=shown(cell), words=words)
+        what = f"{shown_cell}{f', in {n} cells,' * (n > 1)} is not a number"
+    return source.error(row, j, f"{what}; {remedy}")
 
 
 def _matrix(source: Source, frame: Any, features: list[int]) -> np.ndarray:
     """Return the cells as float32 if all are, else as float64; none is infinite."""
-    pl = polars()
+    if not features:
+        return np.empty((source.frame.height, 0))
     single = all(str(dtype) == "Float32" for dtype in frame.dtypes)
     frame = frame.cast(pl.Float32 if single else pl.Float64)
     matrix = frame.to_numpy(order="c", writable=True)
@@ -250,8 +350,7 @@ def _matrix(source: Source, frame: Any, features: list[int]) -> np.ndarray:
     if np.isinf(largest).any():
         column = int(np.argmax(np.isinf(largest)))
         row = int(np.argmax(np.isinf(matrix[:, column])))
-        words = "the cell is infinite, or too large for a number; correct it, or leave it empty"
-        raise source.error(row, features[column], words)
+        raise source.error(row, features[column], f"the cell {TOO_LARGE}")
     return matrix
 
 
@@ -260,20 +359,27 @@ def _pattern_of_dates(cells: Any) -> str | None:
     few = cells.head(MOST_STRAYS)
     for pattern in DATES.values():
         if few.str.contains(pattern).all() and cells.str.contains(pattern).all():
-            words = polars().Series(list(MONTHS))
+            words = pl.Series(list(MONTHS))
             named = cells.str.extract_groups(pattern).struct.unnest()
             if "word" not in named or named["word"].str.to_lowercase().is_in(words.implode()).all():
                 return pattern
     return None
 
 
-def _days_of_text(source: Source, j: int, cells: Any) -> Any:
+def _days(source: Source, j: int) -> Any:
     """Return dates as days since 1970, and times as parts of a day.
 
     Of dates such as 31.12.2024 and 12/31/2024, the day is first if points separate them; else a
     number above 12 says which is the day.
     """
-    pl, name = polars(), shown(source.names[j])
+    series = source.frame[str(j)]
+    if str(series.dtype).startswith("Date"):
+        return series.cast(pl.Datetime("us")).cast(pl.Int64).cast(pl.Float64) / MICROSECONDS
+    if str(series.dtype) != "String":
+        series = series.cast(pl.Duration("us")) if str(series.dtype) == "Time" else series
+        return series.dt.total_microseconds().cast(pl.Float64) / MICROSECONDS
+    cells = observed(series, source.layout.missing_numbers)
+    name = shown(source.names[j])
     parts = cells.str.extract_groups(_pattern_of_dates(cells.drop_nulls())).struct.unnest()
     if "word" in parts.columns:
         words = parts["word"].str.to_lowercase()
@@ -284,11 +390,10 @@ def _days_of_text(source: Source, j: int, cells: Any) -> Any:
         first, second = (parts[each].max() or 0 for each in ("a", "b"))
         dotted = cells.str.contains(r"^[^:]*\.").any()
         if not dotted and first <= 12 and second <= 12:
+            cell = shown(cells.drop_nulls()[0])
             raise source.layout.error(
-                "it is not clear whether day or month comes first in {name}, such as {cell}; write "
-                "dates as 2024-12-31",
-                name=name,
-                cell=repr(cells.drop_nulls()[0]),
+                f"it is not clear whether day or month comes first in {name}, such as {cell}; "
+                "write dates as 2024-12-31"
             )
         order = {"a": "d", "b": "m"} if dotted or first > 12 else {"a": "m", "b": "d"}
         parts = parts.rename(order)
@@ -305,17 +410,4 @@ def _days_of_text(source: Source, j: int, cells: Any) -> Any:
             days + (hour + noon) / 24 + pl.col("min").fill_null(0) / 1440
         ).to_series()
     except pl.exceptions.PolarsError as error:
-        raise source.layout.error("{name} has dates that there are not", name=name) from error
-
-
-def _days(source: Source, j: int) -> Any:
-    """Return dates as days since 1970, and times as parts of a day."""
-    pl = polars()
-    series = source.frame[str(j)]
-    if str(series.dtype) == "String":
-        return _days_of_text(source, j, observed(series, source.layout.missing_numbers))
-    if str(series.dtype).startswith("Date"):
-        return series.cast(pl.Datetime("us")).cast(pl.Int64).cast(pl.Float64) / MICROSECONDS
-    if str(series.dtype) == "Time":
-        series = series.cast(pl.Duration("us"))
-    return series.dt.total_microseconds().cast(pl.Float64) / MICROSECONDS
+        raise source.layout.error(f"{name} has dates that there are not") from error

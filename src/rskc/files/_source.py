@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rskc.exceptions import Phrased
 from rskc.inputs.columns import NONE
@@ -24,18 +24,19 @@ CHOICES: dict[str, tuple] = {
     "date_columns": ("drop", "numbers"),
 }
 LONGEST_NAME = 60
+TOO_LARGE = "is infinite, or too large for a number; correct it, or leave it empty"
 MOST_TITLES = 10  # lines above the names of the columns
 
 
 class TableError(Phrased, ValueError):
     """A table cannot be read; the message is one sentence with file, line and column.
 
-    ``parameter`` is that of ``read_table`` which names what the table does not have, if any.
+    ``parameter`` is that of ``read_table`` with a ``name`` that the table does not have, if any.
     """
 
-    def __init__(self, template: str, parameter: str | None = None, **values: Any):
-        self.parameter = parameter
-        super().__init__(template, **values)
+    def __init__(self, template: str, parameter: str | None = None, name: str | None = None):
+        self.parameter, self.name = parameter, name
+        super().__init__(template)
 
 
 def needed(package: str, purpose: str, extra: str) -> Any:
@@ -47,9 +48,14 @@ def needed(package: str, purpose: str, extra: str) -> Any:
         raise ImportError(message) from error
 
 
-def polars() -> Any:
-    """Import polars."""
-    return needed("polars", "to read tables", "tables")
+class _Polars:
+    """The package polars, which is imported when something of it is used."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(needed("polars", "for tables in files", "tables"), name)
+
+
+pl: Any = _Polars()
 
 
 def for_polars(path: Path) -> str | bytes:
@@ -107,13 +113,12 @@ class Layout:
         """What stands for a missing cell in a column of numbers or dates."""
         return (*self.missing_values, NONE)
 
-    def error(self, template: str, parameter: str | None = None, **values: Any) -> TableError:
+    def error(self, template: str, *about: str) -> TableError:
         """Make an error of the file; the template is one of ``rskc.exceptions.Phrased``.
 
-        Text that comes from the file belongs into the values: it may hold braces.
+        Text that comes from the file goes through ``shown`` or ``literal``: it may hold braces.
         """
-        file = shown(str(self.path), 200)
-        return TableError(f"{{file}}: {template}.", parameter, file=file, **values)
+        return TableError(f"{shown(self.path, 200)}: {template}.", *about)
 
 
 def row_number(row: int) -> str:
@@ -137,11 +142,35 @@ class Source:
     left_out: Mapping[str, str] = field(default_factory=dict)  # name and why
     cells: Any = None  # a CSR matrix of the features, whose names follow those of the frame
 
-    def error(self, row: int, column: int, template: str, **values: Any) -> TableError:
+    def error(self, row: int, column: int, template: str) -> TableError:
         """Make an error of a cell."""
-        where, name = self.where(row), shown(self.names[column])
-        words = f"{{where}}, column {{name}}: {template}"
-        return self.layout.error(words, where=where, name=name, **values)
+        name = shown(self.names[column])
+        return self.layout.error(f"{self.where(row)}, column {name}: {template}")
+
+
+class SetAside(NamedTuple):
+    """A column that was recognized as no measurement."""
+
+    name: str
+    why: str  # what it does, such as "counts the cases"
+    role: str  # "names", "classes" or "left out"
+    is_text: bool
+    is_id: bool
+
+
+@dataclass
+class Roles:
+    """What the columns of a file are for, by number, and the cells of the features."""
+
+    features: list[int]
+    ids: int | None = None
+    labels: int | None = None
+    dropped: dict[str, str] = field(default_factory=dict)  # names, and why
+    set_aside: list[SetAside] = field(default_factory=list)
+    matrix: Any = None
+    categories: dict[int, Any] = field(default_factory=dict)  # text, null where missing
+    weights: Any = None  # (n,) case weights
+    written: dict[str, Any] = field(default_factory=dict)  # what stood beside numbers, by name
 
 
 def line_of_names(lines: Iterable[Sequence[Any]]) -> int:
@@ -173,16 +202,26 @@ def titles_note(n: int) -> str:
     return f"Left out as titles: {count(n, 'line')} above the names of the columns."
 
 
-def shown(text: str, most: int = LONGEST_NAME) -> str:
-    """Return a text from the file in one line of a message, in quotation marks."""
-    return repr(shortened(text, most))
+def literal(text: Any) -> str:
+    """Return a text as it stands in a template, where braces are around parameters."""
+    return str(text).replace("{", "{{").replace("}", "}}")
+
+
+def shown(text: Any, most: int = LONGEST_NAME) -> str:
+    """Return a text from the file for a template, in one line and in quotation marks."""
+    return literal(repr(shortened(text, most)))
+
+
+def shown_names(names: Iterable[Any], most: int = 5, width: int = LONGEST_NAME) -> str:
+    """List names from the file for a template."""
+    return literal(quoted(names, most, width))
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """Say what else may have been meant."""
+    """Say what else may have been meant, in a template."""
     names = [each for each in names if each]
     folded = {each.casefold(): each for each in reversed(names)}
     close = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)
     if close:
         return f"perhaps {' or '.join(shown(folded[each]) for each in close)} is meant"
-    return f"there are {quoted(names)}"
+    return f"there are {shown_names(names)}"

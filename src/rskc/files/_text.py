@@ -28,7 +28,8 @@ from rskc.files._source import (
     TableError,
     for_polars,
     line_of_names,
-    polars,
+    literal,
+    pl,
     shown,
     titles_note,
 )
@@ -75,16 +76,17 @@ class Text:
     @cached_property
     def top(self) -> int:
         """Lines that are not blank above the names of the columns."""
-        if not self.layout.header:
-            return 0
-        return line_of_names(cells for _, cells in self.records())
+        return line_of_names(cells for _, cells in self.records()) if self.layout.header else 0
 
     @cached_property
-    def below(self) -> int:
-        """Lines between names and cells: .res files have scales there, and the number of genes."""
+    def n_above(self) -> int:
+        """Lines that are not blank above the cells.
+
+        Below the names .res files have scales, and the number of genes.
+        """
         first = next((cells for _, cells in islice(self.records(), self.top, None)), [])
         is_res = {name.strip().lower() for name in first[:2]} == {"description", "accession"}
-        return 2 if is_res and self.layout.header else 0
+        return self.top + (3 if is_res else 1) * self.layout.header
 
     @cached_property
     def names(self) -> list[str]:
@@ -98,14 +100,13 @@ class Text:
             raise self.layout.error(NO_DATA)
         (line, first), (_, second) = lines
         names = [name.strip() for name in first]
-        if self.below:  # of calls, the columns of which have no names
+        if self.n_above > self.top + 1:  # of calls, the columns of which have no names
             return names + [""] * (len(second) - len(names))
         # A table without header would lose its first case.
         if all(map(_is_number, names)) and not all(name.isdigit() for name in names):
             raise self.layout.error(
-                "line {line} holds numbers where the names of the columns are expected; if the "
-                "table has no names, use {header=False}",
-                line=line,
+                f"line {line} holds numbers where the names of the columns are expected; if the "
+                "table has no names, use {header=False}"
             )
         # A separator at the end of the line is no sign of it, and would shift all cells by one.
         is_short = len(second) == len(names) + 1 and second[-1].strip() != ""
@@ -118,11 +119,6 @@ class Text:
             rows = csv.reader(file, delimiter=self.separator)
             filled = (number for number, cells in enumerate(rows) if cells)
             return next(islice(filled, self.n_above, None), 1)
-
-    @property
-    def n_above(self) -> int:
-        """Lines that are not blank above the cells."""
-        return self.top + int(self.layout.header) + self.below
 
     def open(self) -> IO[str]:
         """Open the file as text, with lines that end where they do for polars."""
@@ -142,9 +138,8 @@ class Text:
                         yield line, cells
                     line = rows.line_num + 1
             except csv.Error as error:
-                raise self.layout.error(
-                    "line {line} cannot be understood ({error})", line=line, error=error
-                ) from error
+                words = f"line {line} cannot be understood ({literal(error)})"
+                raise self.layout.error(words) from error
             except UnicodeDecodeError as error:
                 raise self._encoding_error() from error
 
@@ -158,20 +153,15 @@ class Text:
                 try:
                     line.decode("utf-8")
                 except UnicodeDecodeError as error:
+                    windows, latin_9 = self.count(b"\x80", b"\xa4")
+                    likely = '{encoding="cp1252"} of Windows'
+                    if latin_9 and not windows:
+                        likely = '{encoding="iso-8859-15"}, which has the euro sign'
                     return self.layout.error(
-                        "line {line} is not UTF-8 (byte 0x{byte:02x}); save the file as UTF-8 or "
-                        f"say what it is, such as {self._likely_encoding()}",
-                        line=number,
-                        byte=line[error.start],
+                        f"line {number} is not UTF-8 (byte 0x{line[error.start]:02x}); save the "
+                        f"file as UTF-8 or say what it is, such as {likely}"
                     )
         return self.layout.error("the file is not UTF-8")
-
-    def _likely_encoding(self) -> str:
-        """Say what text that is not UTF-8 may be, so that the euro sign stays one."""
-        windows, latin_9 = self.count(b"\x80", b"\xa4")
-        if latin_9 and not windows:
-            return '{encoding="iso-8859-15"}, which has the euro sign'
-        return '{encoding="cp1252"} of Windows'
 
     def line_of(self, row: int) -> str:
         """Name the line of a case."""
@@ -188,7 +178,6 @@ class Text:
 
     def read(self, kinds: list[bool] | None = None, **options: Any) -> Any:
         """Read the cells into columns of text, or of numbers where ``kinds`` says so."""
-        pl = polars()
         known = [False] * len(self.names) if kinds is None else kinds
         schema = {str(j): pl.Float64 if number else pl.String for j, number in enumerate(known)}
         return pl.read_csv(
@@ -216,13 +205,13 @@ class Text:
 
 def read_text(layout: Layout, suffix: str, packed: bool) -> Source:
     """Read a table of separated text."""
-    pl, text = polars(), Text(layout, suffix, _unpacked(layout, packed))
+    text = Text(layout, suffix, _unpacked(layout, packed))
     names = text.names
     try:
-        frame = _without_blank_lines(pl, text, _with_words_as_they_are(text, _frame(pl, text)))
+        frame = _without_blank_lines(text, _with_words_as_they_are(text, _frame(text)))
     except pl.exceptions.PolarsError as error:
-        words = str(error).splitlines()[0].rstrip(".")
-        raise layout.error("the file cannot be read ({words})", words=words) from error
+        words = literal(str(error).splitlines()[0].rstrip("."))
+        raise layout.error(f"the file cannot be read ({words})") from error
     if frame.height == 0:
         raise layout.error(NO_DATA)
     notes = (titles_note(text.top),) if text.top else ()
@@ -233,35 +222,32 @@ def read_text(layout: Layout, suffix: str, packed: bool) -> Source:
 
 def _unpacked(layout: Layout, packed: bool) -> bytes | None:
     """Return the bytes in UTF-8, if they are not so in the file."""
-    data = None
+    name, data = layout.encoding, None
     if packed:
         try:
             data = gzip.decompress(layout.path.read_bytes())
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise layout.error(
-                "the compressed file is damaged or cut short ({error})", error=error
-            ) from error
-    if layout.encoding.lower().replace("_", "-") not in ("utf-8", "utf8", "utf-8-sig"):
-        raw, name = layout.path.read_bytes() if data is None else data, layout.encoding
+            words = f"the compressed file is damaged or cut short ({literal(error)})"
+            raise layout.error(words) from error
+    if name.lower().replace("_", "-") not in ("utf-8", "utf8", "utf-8-sig"):
         try:
-            return raw.decode(name).encode()
+            return (layout.path.read_bytes() if data is None else data).decode(name).encode()
         except LookupError as error:
-            raise layout.error("there is no {encoding}={name!r}", name=name) from error
+            raise layout.error(f"there is no {{encoding}}={literal(repr(name))}") from error
         except UnicodeError as error:
-            words = "the file is not {name} ({error})"
-            raise layout.error(words, name=name, error=error) from error
+            raise layout.error(literal(f"the file is not {name} ({error})")) from error
     with io.BytesIO(data) if data is not None else open(layout.path, "rb") as file:
         head = file.read(4096)
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise layout.error('the file is UTF-16; save it as UTF-8 or use {encoding="utf-16"}')
-    if head[:1] == b"!":  # of a series of GEO, in which lines that begin so are no cells
-        return re.sub(rb"(?m)^!.*$", b"", layout.path.read_bytes() if data is None else data)
-    if b"\r" in head and b"\n" not in head and b"\n" not in (data or layout.path.read_bytes()):
-        return (data or layout.path.read_bytes()).replace(b"\r", b"\n")
+        if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            raise layout.error('the file is UTF-16; save it as UTF-8 or use {encoding="utf-16"}')
+        if head[:1] == b"!":  # of a series of GEO, in which lines that begin so are no cells
+            return re.sub(rb"(?m)^!.*$", b"", head + file.read())
+        if b"\r" in head and b"\n" not in head:
+            return (head + file.read()).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return data
 
 
-def _frame(pl: Any, text: Text) -> Any:
+def _frame(text: Text) -> Any:
     """Read the cells, into columns of numbers where all are."""
     n_columns = len(text.names)
     # polars takes 1.234 for a number also where commas are decimal and it may be a thousand.
@@ -297,7 +283,7 @@ def _with_words_as_they_are(text: Text, frame: Any) -> Any:
     return frame
 
 
-def numbers(pl: Any, cells: Any, decimal: str) -> Any:
+def numbers(cells: Any, decimal: str) -> Any:
     """Turn cells of text into numbers, null where they are none."""
     if decimal == ",":
         cells = pl.when(~cells.str.contains(".", literal=True)).then(
@@ -308,24 +294,19 @@ def numbers(pl: Any, cells: Any, decimal: str) -> Any:
 
 def check_widths(text: Text) -> None:
     """Refuse lines with more or fewer cells than the header, slowly."""
-    names, taken = len(text.names), MARKS.get(text.separator, repr(text.separator))
+    names, taken = len(text.names), MARKS.get(text.separator, shown(text.separator))
     for line, cells in text.rows():
         width = len(cells)
         if width == names:
             continue
         missing = f" and none for column {shown(text.names[width])}" if width < names else ""
         raise text.layout.error(
-            "line {line} has {width} cells where the header has {names}{missing}; "
-            "the separator was taken to be {mark}",
-            line=line,
-            width=width,
-            names=names,
-            missing=missing,
-            mark=taken,
+            f"line {line} has {width} cells where the header has {names}{missing}; the separator "
+            f"was taken to be {taken}"
         )
 
 
-def _without_blank_lines(pl: Any, text: Text, frame: Any) -> Any:
+def _without_blank_lines(text: Text, frame: Any) -> Any:
     """Leave out blank lines, and refuse short ones: polars fills both with nulls."""
     if frame.height == 0 or frame[:, -1].null_count() == 0:
         return frame

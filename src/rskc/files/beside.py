@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.files._numbers import as_text
-from rskc.files._source import Layout, shown
+from rskc.files._source import Layout, literal, shown, shown_names
 from rskc.files.tables import read_source
 from rskc.inputs.columns import are_classes, is_class_name
 from rskc.utils.wording import count, quoted
@@ -55,25 +55,30 @@ def read_classes(path: str | os.PathLike, ids: Sequence[str]) -> Classes:
     if is_short or (place is not None and names[place] in ids):  # the first line is that of a case
         texts, names = _texts(replace(layout, header=False))
         place = _ids_among(texts, ids)
-    j = _column_of_classes(layout, texts, names, place)
-    found = texts[j]
+    others = [j for j in range(len(texts)) if j != place]
+    few = [j for j in others if are_classes(len(texts[j]), len(set(texts[j])))]
+    named = [j for j in few if is_class_name(names[j])]
+    likely = next((columns for columns in (others, named, few) if len(columns) == 1), None)
+    if likely is None:
+        columns = ", ".join(shown(names[j]) for j in others) or "there is none"
+        words = "it is not clear which column holds the classes; leave one of these, and the ids"
+        raise layout.error(f"{words}: {columns}")
+    found, name = texts[likely[0]], names[likely[0]]
     if place is None and len(found) != len(ids):
-        raise layout.error(
-            "it has {rows} where the table has {cases}, and no column holds their names",
-            rows=count(len(found), "row"),
-            cases=count(len(ids), "case"),
-        )
+        rows, cases = count(len(found), "row"), count(len(ids), "case")
+        words = f"it has {rows} where the table has {cases}, and no column holds their names"
+        raise layout.error(words)
     if place is not None:
         known = dict(zip(texts[place], found, strict=True))
-        lost = [name for name in ids if name not in known]
+        lost = [each for each in ids if each not in known]
         if lost:
-            words = "{n} of the cases are not among its ids: {names}"
-            raise layout.error(words, n=len(lost), names=quoted(lost))
-        found = [known[name] for name in ids]
+            words = f"{len(lost)} of the cases are not among its ids: {shown_names(lost)}"
+            raise layout.error(words)
+        found = [known[each] for each in ids]
     empty = [ids[i] for i, label in enumerate(found) if label is None]
     if empty:
-        raise layout.error("the class is missing of {names}", names=quoted(empty))
-    return Classes(np.array(found), names[j], place is not None)
+        raise layout.error(f"the class is missing of {shown_names(empty)}")
+    return Classes(np.array(found), name, place is not None)
 
 
 def _texts(layout: Layout) -> tuple[list[list[Any]], list[str]]:
@@ -88,21 +93,6 @@ def _ids_among(texts: list[list[Any]], ids: list[str]) -> int | None:
     shared = [len(wanted & set(column)) for column in texts]
     best = int(np.argmax(shared))
     return best if 2 * shared[best] > len(wanted) else None
-
-
-def _column_of_classes(
-    layout: Layout, texts: list[list[Any]], names: list[str], ids: int | None
-) -> int:
-    others = [j for j in range(len(texts)) if j != ids]
-    few = [j for j in others if are_classes(len(texts[j]), len(set(texts[j])))]
-    named = [j for j in few if is_class_name(names[j])]
-    for found in (others, named, few):
-        if len(found) == 1:
-            return found[0]
-    raise layout.error(
-        "it is not clear which column holds the classes; leave one of these, and the ids: {names}",
-        names=", ".join(shown(names[j]) for j in others) or "there is none",
-    )
 
 
 # ---- Groups
@@ -171,7 +161,7 @@ def read_gmt(path: str | os.PathLike, features: Iterable[str]) -> MatchedGroups:
     several: set[str] = set()
     for name, members in _groups(layout):
         if name in groups or name in not_found:
-            raise layout.error("the group {name} occurs twice", name=name)
+            raise layout.error(f"the group {literal(name)} occurs twice")
         found = {each: None for each in members if each in known}
         several |= found.keys() & taken
         groups[name] = [each for each in found if each not in taken]
@@ -193,15 +183,14 @@ def _groups(layout: Layout) -> Iterator[tuple[str, list[str]]]:
         raise layout.error("there is no such file") from error
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         words = getattr(error, "strerror", None) or "it is no text in UTF-8, or damaged"
-        raise layout.error("the file cannot be read ({words})", words=words) from error
+        raise layout.error(f"the file cannot be read ({literal(words)})") from error
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         name, *rest = (cell.strip() for cell in line.split("\t"))
         if not name or len(rest) < 2:
             raise layout.error(
-                "line {line}: a line of a GMT file has a name, a description and features, "
-                "separated by tabs",
-                line=number,
+                f"line {number}: a line of a GMT file has a name, a description and features, "
+                "separated by tabs"
             )
         yield name, [each for each in rest[1:] if each]

@@ -6,23 +6,26 @@ the files' metadata. No other cell is read before its block is.
 
 from __future__ import annotations
 
+import ctypes
 import glob
 import math
 import os
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from rskc.files._formats import damage_named, of_frame, of_matrix
 from rskc.files._numbers import observed
-from rskc.files._parquet import ROWS_AT_A_TIME, STREAMED, parquet, reader, release_memory
-from rskc.files._roles import Roles, SetAside, find_roles
-from rskc.files._source import Layout, Source, TableError, polars, shown
+from rskc.files._roles import find_roles
+from rskc.files._source import TOO_LARGE, Layout, Roles, SetAside, Source, needed, pl, shown
 from rskc.files.tables import PARQUET, as_number, is_pattern, similar
 from rskc.inputs.categories import MOST_IN_BLOCKS
 from rskc.inputs.columns import MOST_CLASSES, are_classes
@@ -100,8 +103,6 @@ class BlockTable:
     @property
     def data(self) -> Any:
         """The columns of the features, without a case."""
-        import pandas as pd
-
         kinds = {name: pd.CategoricalDtype(values) for name, values in self.categories.items()}
         columns = {name: pd.Series(dtype=kinds.get(name, self.dtype)) for name in self.features}
         return pd.DataFrame(columns)
@@ -112,8 +113,6 @@ class BlockTable:
 
     def read(self, piece: Piece, features: list[str] | None = None) -> Block:
         """Read a block, or some features of it, with names and classes of its cases."""
-        import pandas as pd
-
         wanted = [name for name in (self.id_column, self.label_column) if name is not None]
         frame, sides = self._read(piece, features, wanted)
         frame.index = pd.RangeIndex(piece.first, piece.first + piece.n_cases)
@@ -125,8 +124,6 @@ class BlockTable:
         self, piece: Piece, features: list[str] | None, sides: list[str]
     ) -> tuple[Any, dict[str, np.ndarray]]:
         """Return features as a frame, and other columns as text."""
-        import pandas as pd
-
         features = self.features if features is None else features
         names = [name for name in features if name not in self.categories]
         words = [name for name in features if name in self.categories]
@@ -156,12 +153,8 @@ class BlockTable:
             cells[cells == value] = np.nan
         # A sum shows that all are finite, mostly, without an array as large as the block.
         if not np.isfinite(np.sum(cells)) and (outlying := np.isinf(cells).any(axis=0)).any():
-            raise TableError(
-                "{file}: column {name}: a cell is infinite, or too large for a number; correct it, "
-                "or leave it empty.",
-                file=shown(piece.path, 200),
-                name=shown(names[int(outlying.argmax())]),
-            )
+            column = shown(names[int(outlying.argmax())])
+            raise Layout(Path(piece.path)).error(f"column {column}: a cell {TOO_LARGE}")
         frame = pd.DataFrame(cells, columns=names, copy=False)
         for name in words:
             column = pd.Categorical.from_codes(codes[name], categories=list(self.categories[name]))
@@ -223,7 +216,7 @@ def open_blocks(path: str | os.PathLike, **how: Any) -> BlockTable:
         id_column=None if roles.ids is None else names[roles.ids],
         label_column=None if roles.labels is None else names[roles.labels],
         dropped=dropped | left_out,
-        set_aside=roles.set_aside,
+        set_aside=tuple(roles.set_aside),
         weight_column=layout.weight_column,
         categories=categories,
         missing_values=layout.missing_values,
@@ -257,11 +250,8 @@ def _categories_of(
     for name in names:
         n, n_distinct, is_forced = counts[name], len(texts[name]), name in layout.categorical
         if n_distinct > most[name] and is_forced:
-            raise layout.error(
-                "column {name} has more than {most:,} categories; leave it out by {drop}",
-                name=shown(name),
-                most=MOST_IN_BLOCKS,
-            )
+            words = f"column {shown(name)} has more than {MOST_IN_BLOCKS:,} categories"
+            raise layout.error(f"{words}; leave it out by {{drop}}")
         if n_distinct > most[name]:
             left_out[name] = f"text with more than {MOST_CLASSES} values"
         elif is_forced or n_distinct == 1 or are_classes(n, n_distinct):
@@ -274,7 +264,7 @@ def _categories_of(
 def _coded(column: Any, missing_values: tuple[str, ...]) -> tuple[np.ndarray, list[str]]:
     """Return a column of Arrow as numbers of texts, -1 where missing, and these texts."""
     column = column if hasattr(column, "dictionary") else column.dictionary_encode()
-    texts = observed(polars().Series(column.dictionary), missing_values).to_list()
+    texts = observed(pl.Series(column.dictionary), missing_values).to_list()
     places = {text: i for i, text in enumerate(dict.fromkeys(t for t in texts if t is not None))}
     numbers = np.array([*(places.get(text, -1) for text in texts), -1])
     return numbers[column.indices.fill_null(len(texts)).to_numpy()], list(places)
@@ -296,7 +286,7 @@ def _files(layout: Layout) -> list[str]:
     elif path.exists():
         found = [str(path)]
     elif not is_pattern(path):
-        raise layout.error("there is no such file or folder{similar}", similar=similar(path))
+        raise layout.error(f"there is no such file or folder{similar(path)}")
     else:
         found = [file for file in glob.glob(str(path)) if file.endswith(PARQUET)]
     if not found:
@@ -306,12 +296,9 @@ def _files(layout: Layout) -> list[str]:
         raise layout.error(
             "in blocks, tables are read from Parquet files and .npy; use {read_table} for others"
         )
-
-    def natural(name: str) -> list[Any]:  # part.10 comes after part.9
-        parts = re.split(r"(\d+)", name)
-        return [int(part) if part.isdecimal() else part for part in parts]
-
-    return [os.path.abspath(file) for file in sorted(found, key=natural)]
+    parts = {file: re.split(r"(\d+)", file) for file in found}  # part.10 comes after part.9
+    natural = {file: [int(x) if x.isdecimal() else x for x in parts[file]] for file in found}
+    return [os.path.abspath(file) for file in sorted(found, key=natural.__getitem__)]
 
 
 def _open_parquet(layout: Layout) -> tuple[list[Piece], Source]:
@@ -326,10 +313,8 @@ def _open_parquet(layout: Layout) -> tuple[list[Piece], Source]:
             lost = sorted(set(names) ^ set(columns))[0]
             has, lacks = (files[0], file) if lost in names else (file, files[0])
             raise layout.error(
-                "the files have different columns: {name} is in {has} and not in {lacks}",
-                name=shown(lost),
-                has=shown(Path(has).name),
-                lacks=shown(Path(lacks).name),
+                f"the files have different columns: {shown(lost)} is in {shown(Path(has).name)} "
+                f"and not in {shown(Path(lacks).name)}"
             )
         sizes = [found.row_group(i).num_rows for i in range(found.num_row_groups)]
         first = pieces[-1].first + pieces[-1].n_cases if pieces else 0
@@ -342,7 +327,7 @@ def _open_parquet(layout: Layout) -> tuple[list[Piece], Source]:
         parquet().ParquetFile(pieces[0].path, **STREAMED) as opened,
     ):
         batch = next(opened.iter_batches(HEAD, use_threads=False))
-        head = of_frame(layout, polars().from_arrow([batch]))
+        head = of_frame(layout, pl.from_arrow([batch]))
     release_memory()
     return pieces, head
 
@@ -370,7 +355,7 @@ def _pieces_of(file: str, sizes: list[int], n_columns: int, first: int) -> list[
 
 def _open_npy(layout: Layout) -> tuple[list[Piece], Source]:
     if not layout.path.exists():
-        raise layout.error("there is no such file{similar}", similar=similar(layout.path))
+        raise layout.error(f"there is no such file{similar(layout.path)}")
     with damage_named(layout):
         matrix = np.load(layout.path, mmap_mode="r", allow_pickle=False)
     head = of_matrix(layout, np.atleast_1d(matrix)[:HEAD])
@@ -386,10 +371,121 @@ def _numbers(piece: Piece, name: str, column: Any) -> np.ndarray:
     try:
         return column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
     except (ValueError, NotImplementedError, TypeError) as error:
-        raise TableError(
-            "{file}: column {name} holds {kind} here and numbers in the first file; leave it out "
-            "by {drop}, or write the files alike.",
-            file=shown(piece.path, 200),
-            name=shown(name),
-            kind=kind,
+        raise Layout(Path(piece.path)).error(
+            f"column {shown(name)} holds {kind} here and numbers in the first file; leave it out "
+            "by {drop}, or write the files alike"
         ) from error
+
+
+# Rows that are decoded at a time: 50 columns of them are 6 MB.
+ROWS_AT_A_TIME = 2**14
+# Bytes of each column that are read at a time, and not all that a row group has of it.
+STREAMED = {"buffer_size": 2**16, "pre_buffer": False}
+
+# Streams that are open: passes read some columns, or all, or both in turns.
+MOST_STREAMS = 2
+
+
+def parquet() -> Any:
+    """Import pyarrow.parquet."""
+    return needed("pyarrow.parquet", "to read Parquet files in blocks", "dask")
+
+
+def release_memory() -> None:
+    """Give freed memory back to the system: Arrow and the C library would keep 100 MB each."""
+    import_module("pyarrow").default_memory_pool().release_unused()
+    trim = getattr(ctypes.pythonapi, "malloc_trim", None)  # of the GNU C library
+    if trim is not None:
+        trim(0)
+
+
+class _Stream:
+    """Columns of the rows of a file, from the row group of a row on."""
+
+    def __init__(self, path: str, columns: tuple[str, ...], begin: int, texts: tuple[str, ...]):
+        file = parquet().ParquetFile(path, read_dictionary=list(texts), **STREAMED)
+        found = file.metadata
+        sizes = [found.row_group(i).num_rows for i in range(found.num_row_groups)]
+        self.ends = np.cumsum(sizes)
+        first = int(np.searchsorted(self.ends, begin, side="right"))
+        self.position = int(self.ends[first]) - sizes[first]
+        self._rest: Any = None  # of the batch read last
+        options = {"row_groups": list(range(first, len(sizes))), "columns": list(columns)}
+        self._batches = file.iter_batches(ROWS_AT_A_TIME, **options)
+
+    def read(self, begin: int, end: int) -> list[Any]:
+        """Return rows as record batches; those before ``begin`` are skipped."""
+        parts = []
+        while self.position < end:
+            batch = next(self._batches) if self._rest is None else self._rest
+            skipped = self.position < begin
+            most = (begin if skipped else end) - self.position
+            part, self._rest = batch[:most], batch[most:] if most < batch.num_rows else None
+            if not skipped:
+                parts.append(part)
+            self.position += part.num_rows
+        return parts
+
+
+class _Reader:
+    """Decodes for one thread at a time, by the threads of Arrow, and has few streams open.
+
+    What is done with the rows, their owners do while others decode: that takes as long again. A
+    stream holds some pages of each column: 100 MB of 50 columns, if pages are of 1 MB.
+    """
+
+    def __init__(self) -> None:
+        self._turn, self._busy = threading.Condition(), False
+        self._waiting: list[tuple] = []
+        # By file, columns and next row; one of the same columns at most, the one used last is last.
+        self._streams: dict[tuple, _Stream] = {}
+
+    def read(
+        self, path: str, columns: Sequence[str], begin: int, end: int, texts: Sequence[str] = ()
+    ) -> list[Any]:
+        """Return columns of the rows from ``begin`` to before ``end`` of a file, in batches.
+
+        Those of ``texts`` are of few values, and read as numbers of these.
+        """
+        wanted = (path, tuple(columns), begin, tuple(texts))
+        with self._turn:
+            self._waiting.append(wanted)
+            # Who wants the next rows of a stream goes first.
+            self._turn.wait_for(
+                lambda: (
+                    not self._busy
+                    and (wanted in self._streams or not self._streams.keys() & set(self._waiting))
+                )
+            )
+            self._waiting.remove(wanted)
+            self._busy = True
+        try:
+            return self._read(wanted, end)
+        finally:
+            with self._turn:
+                self._busy = False
+                self._turn.notify_all()
+
+    def _read(self, wanted: tuple, end: int) -> list[Any]:
+        path, columns, begin, texts = wanted
+        stream = self._streams.pop(wanted, None)
+        others = [place for place in self._streams if place[1] != columns][1 - MOST_STREAMS :]
+        self._streams = {place: self._streams[place] for place in others}
+        stream = stream or _Stream(*wanted)
+        parts = stream.read(begin, end)
+        if end not in stream.ends:
+            self._streams[path, columns, end, texts] = stream
+        elif not self._streams:
+            del stream
+            release_memory()
+        return parts
+
+    def close(self) -> None:
+        """Close all streams, and give freed memory back."""
+        with self._turn:
+            self._turn.wait_for(lambda: not self._busy)
+            self._streams.clear()
+        release_memory()
+
+
+reader = _Reader()

@@ -14,24 +14,28 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
+import sys
 import zipfile
 from collections.abc import Callable, Mapping
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 import rskc
+from rskc.engines import Frame
 from rskc.estimator import RobustSparseKMeans
-from rskc.files._contents import Unsavable, checked_model, decode, encode, pack, unpack
 from rskc.inputs.arrays import model_to_numpy
+from rskc.inputs.categories import CategoryEncoder
 from rskc.inputs.categories import as_plain as plain_columns
-from rskc.inputs.validation import plain_centers
+from rskc.inputs.validation import check_n_threads, plain_centers
 from rskc.model.fitted import ATTRIBUTES
-from rskc.solver.feature_groups import as_plain
+from rskc.solver.problem import as_plain
 from rskc.utils.atomic import atomic_write
 
 FORMAT, VERSION = "rskc model", 1
@@ -142,12 +146,26 @@ def read_model(path: str | os.PathLike) -> SavedModel:
     data = _checked(path, _bytes_of(path))
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return _saved(path, archive, len(data))
-    except ModelFileError:
-        raise
+            unread = _check_entries(archive, len(data))
+
+            def get(name: str) -> Any:
+                # Each array once: named a thousand times, it would take a thousand times its size.
+                unread.remove(name)
+                return unpack(archive.read(name))
+
+            contents = json.loads(archive.read(CONTENTS))
+            if contents["format"] != FORMAT or contents["class"] != "RobustSparseKMeans":
+                raise ValueError(f"it claims to be a {contents['format']!s:.40}")
+            if contents["version"] == VERSION:
+                return _decoded(contents, get)
     except Exception as error:  # zip, JSON, NumPy and the checks below: all mean the same
         words = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise _refusal(path, f"is not a model that rskc can use ({words})") from error
+    raise _refusal(
+        path,
+        f"was written by rskc {contents['rskc']!s:.20} in version {contents['version']!s:.20} of "
+        f"the format, and this is rskc {rskc.__version__}, which reads version {VERSION}",
+    )
 
 
 def _refusal(path: str | os.PathLike, words: str) -> ModelFileError:
@@ -205,7 +223,7 @@ def _archive(model: RobustSparseKMeans, extra: dict[str, Any]) -> bytes:
 def _encoded(what: str, value: Any, add: Any) -> Any:
     try:
         return encode(value, add)
-    except Unsavable as error:
+    except TypeError as error:
         remedy = "; model.set_params(init='auto') forgets it" if what.startswith("init=") else ""
         raise TypeError(f"{what} cannot be saved: it holds {error}{remedy}.") from error
 
@@ -226,36 +244,27 @@ def _bytes_of(path: str | os.PathLike) -> bytes:
 
 def _checked(path: str | os.PathLike, data: bytes) -> bytes:
     """Return the bytes, if they are those of a whole file of ours."""
-    name = CONTENTS.encode()
     if not data:
         raise _refusal(path, "is empty")
-    if not data.startswith(b"PK") or data[30 : 30 + len(name)] != name:
+    if not data.startswith(b"PK") or not data[30:].startswith(CONTENTS.encode()):
         raise _refusal(path, "is not a model of rskc, which has rskc-model.json in a zip archive")
-    body, digest = data[:-DIGEST_LENGTH], data[-DIGEST_LENGTH:]
-    if hashlib.sha256(body).hexdigest().encode() != digest:
+    digest = hashlib.sha256(data[:-DIGEST_LENGTH]).hexdigest()
+    if digest.encode() != data[-DIGEST_LENGTH:]:
         raise _refusal(path, "is damaged, cut short or was altered: its checksum is wrong")
     return data
 
 
-def _saved(path: str | os.PathLike, archive: zipfile.ZipFile, size: int) -> SavedModel:
-    _check_entries(archive, size)
-    contents = json.loads(archive.read(CONTENTS))
-    if contents["format"] != FORMAT or contents["class"] != "RobustSparseKMeans":
-        raise ValueError(f"it claims to be a {contents['format']!s:.40}")
-    if contents["version"] != VERSION:
-        raise _refusal(
-            path,
-            f"was written by rskc {contents['rskc']!s:.20} in version {contents['version']!s:.20} "
-            f"of the format, and this is rskc {rskc.__version__}, which reads version {VERSION}",
-        )
-    unread = set(archive.namelist())
-
-    def get(name: str) -> Any:
-        # Each array once: named a thousand times, it would take a thousand times its size.
-        unread.remove(name)
-        return unpack(archive.read(name))
-
-    return _decoded(contents, get)
+def _check_entries(archive: zipfile.ZipFile, size: int) -> list[str]:
+    """Return the names of the arrays; refuse other names, compression, entries that overlap."""
+    entries = archive.infolist()
+    names = [f"arrays/{number}.npy" for number in range(len(entries) - 1)]
+    if [entry.filename for entry in entries] != [CONTENTS, *names]:
+        raise ValueError("it holds other files than a model does")
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+        raise ValueError("it is compressed, which models are not")
+    if sum(entry.file_size for entry in entries) > size:
+        raise ValueError("its contents are larger than the file")
+    return names
 
 
 def _decoded(contents: dict[str, Any], get: Callable[[str], Any]) -> SavedModel:
@@ -268,13 +277,229 @@ def _decoded(contents: dict[str, Any], get: Callable[[str], Any]) -> SavedModel:
     return SavedModel(checked_model(params, attributes), extra, str(contents["rskc"]))
 
 
-def _check_entries(archive: zipfile.ZipFile, size: int) -> None:
-    """Refuse what save does not write: other names, compression, entries that overlap."""
-    entries = archive.infolist()
-    arrays = [f"arrays/{number}.npy" for number in range(len(entries) - 1)]
-    if [entry.filename for entry in entries] != [CONTENTS, *arrays]:
-        raise ValueError("it holds other files than a model does")
-    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-        raise ValueError("it is compressed, which models are not")
-    if sum(entry.file_size for entry in entries) > size:
-        raise ValueError("its contents are larger than the file")
+KINDS = "biufU"  # of arrays: true and false, numbers, text
+LAST_CODE_POINT = 0x10FFFF
+OTHER_KINDS = {
+    "feature_groups": (list, dict),
+    "categorical": (list,),
+    "ordinal": (list, dict),
+    "init": (np.ndarray, list, tuple),
+}
+PYTHON = ("int", "float", "list", "dict")
+MAY_BE_NONE = dict.fromkeys(("l1_bound_", "cell_cutoff_"), "NoneType")
+OUTPUTS = ("default", "pandas", "polars")
+TEXTS = ("feature_names_in_", "group_names_", "warnings_", "warning_kinds_")
+FINITE, ABOVE_0, INFINITE = sys.float_info.max, float(np.nextafter(0, 1)), float("inf")
+
+
+# ---- Values
+
+
+def encode(value: Any, add: Callable[[np.ndarray], str]) -> Any:
+    """Return a value as JSON; ``add`` keeps an array and returns its name."""
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        if array.dtype == object and array.ndim == 1:
+            return {"names": [encode(_as_name(item), add) for item in array]}
+        if array.dtype.kind not in KINDS:
+            raise TypeError(f"an array of {array.dtype}, which a model file has no place for")
+        return {"array": add(array)}
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Integral):  # and other kinds of numbers, such as an enumeration's
+        return int(value)
+    if isinstance(value, Real):
+        return float(value) if math.isfinite(value) else {"float": str(float(value))}
+    if isinstance(value, list | tuple):
+        key = "list" if isinstance(value, list) else "tuple"
+        return {key: [encode(item, add) for item in value]}
+    if isinstance(value, Mapping) and all(type(key) is str for key in value):
+        return {"dict": {key: encode(item, add) for key, item in value.items()}}
+    raise TypeError(f"{type(value).__name__}, which a model file has no place for")
+
+
+def _as_name(item: Any) -> str | int | float | bool:
+    """Return a name as text or number; anything else, such as a date, as its text."""
+    if isinstance(item, np.generic):
+        item = item.item()
+    for kind in (bool, int, float):
+        if isinstance(item, kind):
+            return kind(item)
+    return str(item)
+
+
+def decode(value: Any, get: Callable[[str], np.ndarray]) -> Any:
+    """Return the value of a piece of JSON; ``get`` returns an array by its name."""
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if not isinstance(value, dict):
+        raise ValueError(f"a {type(value).__name__} stands where a value is expected")
+    ((kind, content),) = value.items()
+    match kind:
+        case "array":
+            return get(content)
+        case "float" if content in ("nan", "inf", "-inf"):
+            return float(content)
+        case "list":
+            return [decode(item, get) for item in content]
+        case "tuple":
+            return tuple(decode(item, get) for item in content)
+        case "dict":
+            return {key: decode(item, get) for key, item in content.items()}
+        case "names":
+            names = np.empty(len(content), object)
+            names[:] = content
+            if not all(type(name) in (bool, int, float, str) for name in names):
+                raise ValueError("names are neither text nor numbers")
+            return names
+    raise ValueError(f"{kind!r:.40} is no kind of value")
+
+
+def pack(array: np.ndarray) -> bytes:
+    """Return an array in NumPy's format."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, array, version=(1, 0), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def unpack(data: bytes) -> Any:
+    """Return the array of these bytes, or the number if it has no axes."""
+    file = io.BytesIO(data)
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise ValueError("an array is in another version of NumPy's format")
+    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
+    if dtype.kind not in KINDS or dtype.itemsize == 0:
+        raise ValueError(f"an array is of type {dtype!r:.40}")
+    # Before anything is allocated: a shape may promise more than there is.
+    if math.prod(shape) * dtype.itemsize != len(data) - file.tell():
+        raise ValueError(f"an array is not of its shape {shape!r:.40}")
+    most = {"b": 1, "U": LAST_CODE_POINT}.get(dtype.kind)
+    codes = np.frombuffer(data, f"{dtype.str[0]}u4" if dtype.kind == "U" else "u1", -1, file.tell())
+    if most is not None and codes.max(initial=0) > most:
+        raise ValueError(f"an array of {dtype} holds something else")
+    array = np.frombuffer(data, dtype, offset=file.tell())
+    return array.reshape(shape, order="F" if by_columns else "C").copy("K")[()]
+
+
+# ---- A model
+
+
+def checked_model(params: dict[str, Any], attributes: dict[str, Any]) -> RobustSparseKMeans:
+    """Return the model of parameters and attributes; ValueError if it is none that a fit makes."""
+    for name, expected in ATTRIBUTES.items():
+        if name not in attributes and not expected.optional:
+            raise ValueError(f"{name} is missing")
+    for name in set(attributes).difference(ATTRIBUTES):
+        raise ValueError(f"{name!r:.60} is no attribute of a model")
+    model = RobustSparseKMeans(**params)
+    if set(params) != set(model.get_params(deep=False)) or params["n_init"] is None:
+        raise ValueError("parameters are missing")
+    check_n_threads(params["n_threads"])  # which predictions read; a fit refuses the rest
+    for name, value in params.items():
+        kinds = (bool, int, float, str, np.generic, *OTHER_KINDS.get(name, ()))
+        if value is not None and not isinstance(value, kinds):
+            raise ValueError(f"{name} is a {type(value).__name__}")
+    axes = _check_types(attributes)
+    _check_values(attributes, axes)
+    n, p, n_numbers = axes["n"], axes["p"], axes["p"]
+    if "outlying_cells_" in attributes:
+        attributes["outlying_cells_"] = _cells(attributes["outlying_cells_"], n, p)
+    if "encoder_" in attributes:
+        names = attributes.get("feature_names_in_")
+        encoder = CategoryEncoder.from_plain(attributes["encoder_"], names)
+        if len(encoder.columns_) != p:
+            raise ValueError("encoder_ does not fit the features")
+        attributes["encoder_"], n_numbers = encoder, len(encoder.columns)
+    if axes["q"] != n_numbers:
+        raise ValueError("cluster_centers_ do not fit the features")
+    attributes["_frame"] = _frame(attributes["_frame"], axes["q"])
+    for name, value in attributes.items():
+        setattr(model, name, value)
+    return model
+
+
+def _check_types(attributes: dict[str, Any]) -> dict[str, int]:
+    """Check types and shapes, on which compiled passes rely; return the lengths of the axes."""
+    axes: dict[str, int] = {}
+    for name, (types, letters, _) in ATTRIBUTES.items():
+        if name not in attributes or types == "csr":
+            continue
+        value = attributes[name]
+        if letters:
+            if value.dtype not in [np.dtype(each) for each in types.split()]:
+                raise ValueError(f"{name} is of type {value.dtype}")
+            for axis, length in zip(letters, value.shape, strict=True):
+                if axes.setdefault(axis, length) != length or length == 0:
+                    raise ValueError(f"{name} has shape {value.shape}, which does not fit")
+        elif types in PYTHON and type(value).__name__ not in (types, MAY_BE_NONE.get(name)):
+            raise ValueError(f"{name} is not of type {types}")
+    return axes
+
+
+def _check_values(attributes: dict[str, Any], axes: dict[str, int]) -> None:
+    n, p, K = axes["n"], axes["p"], axes["K"]
+    distances = ("distances_", "unweighted_distances_", "feature_statistics_")
+    limits: dict[str, tuple[float, float]] = {
+        **dict.fromkeys(distances, (0, INFINITE)),
+        **dict.fromkeys(("outlier_cutoff_", "l1_bound_", "cell_cutoff_"), (0, FINITE)),
+        **dict.fromkeys(("n_features_different_", "n_features_enough_"), (0, p)),
+        "n_trim_": (0, n),
+        "n_iter_": (0, axes["i"]),
+        "n_missing_": (0, n * p),
+        "labels_": (0, K - 1),
+        "feature_group_": (0, axes.get("g", 0) - 1),
+        "feature_weights_": (0, 1e100),
+        "sample_weight_": (0, FINITE),
+        "cell_scales_": (ABOVE_0, INFINITE),
+        "objective_path_": (-INFINITE, INFINITE),
+        "feature_p_values_": (0, 1),
+        "n_features_in_": (p, p),
+        "trim_": (0, 1),
+        "objective_": (-FINITE, FINITE),  # a sum of squares may round to less than 0
+        "inertia_": (-FINITE, FINITE),
+        # Distances are divided by thresholds.
+        "outlier_threshold_": (ABOVE_0, INFINITE),
+        "unweighted_outlier_threshold_": (ABOVE_0, INFINITE),
+    }
+    for name, (least, most) in limits.items():
+        if attributes.get(name) is not None:
+            values = np.asarray(attributes[name])
+            if not ((values >= least) & (values <= most)).all():  # NaN is neither
+                raise ValueError(f"{name} is not between {least:.3g} and {most:.3g}")
+    for name in ("feature_weights_", "sample_weight_"):
+        if name in attributes and not attributes[name].any():
+            raise ValueError(f"{name} are all 0")
+    # A center is NaN where no case of the cluster has the feature.
+    if np.isinf(attributes["cluster_centers_"]).any():
+        raise ValueError("cluster_centers_ are infinite")
+    for name in TEXTS:
+        if not all(type(each) is str for each in attributes.get(name, ())):
+            raise ValueError(f"{name} are not text")
+    if ("feature_group_" in attributes) is not ("group_names_" in attributes):
+        raise ValueError("feature_group_ and group_names_ do not belong together")
+    config = attributes.get("_sklearn_output_config", {})
+    if config and (set(config) != {"transform"} or config["transform"] not in OUTPUTS):
+        raise ValueError("its kind of output is unknown")
+
+
+def _cells(places: Any, n: int, p: int) -> csr_array:
+    """Return the outlying cells (n, p) of cases and features (2, cells)."""
+    if not isinstance(places, np.ndarray) or places.dtype != np.int64 or places.shape[:1] != (2,):
+        raise ValueError("outlying_cells_ are no places")
+    if places.ndim != 2 or (places < 0).any() or (places >= [[n], [p]]).any():
+        raise ValueError("outlying_cells_ are not those of cases and features")
+    return csr_array((np.ones(places.shape[1], bool), tuple(places)), (n, p))
+
+
+def _frame(fields: dict[str, Any], p: int) -> Frame:
+    frame = Frame(**fields)
+    for array in (frame.location, frame.limits):
+        if array.dtype != np.float64 or array.shape != (p,) or not np.isfinite(array).all():
+            raise ValueError("_frame does not fit the features")
+    if type(frame.factor) is not float or not 2.0**-1000 <= frame.factor <= 2.0**1000:
+        raise ValueError("_frame has a wrong factor")
+    if frame.limits.min() <= 0:
+        raise ValueError("_frame has limits below 0")
+    return frame

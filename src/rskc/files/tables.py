@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,21 +20,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.files._numbers import all_are_numbers, as_text, observed
-from rskc.files._roles import Roles, SetAside, find_roles
-from rskc.files._side import Side, find_side, names_of_cases, unique_names, without_extras
+from rskc.files._numbers import HowWritten, all_are_numbers, as_text, observed, shows_decimal_comma
+from rskc.files._roles import (
+    Side,
+    find_roles,
+    find_side,
+    names_of_cases,
+    unique_names,
+    without_extras,
+)
 from rskc.files._source import (
     MISSING_VALUES,
     Layout,
+    Roles,
+    SetAside,
     Source,
     TableError,
+    literal,
     near,
-    polars,
+    pl,
     row_number,
     shown,
 )
 from rskc.files._text import SEPARATORS, read_text
-from rskc.files._written import HowWritten, shows_decimal_comma
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -217,10 +224,8 @@ def read_table(
     if separator is not None and (
         len(separator) != 1 or not separator.isascii() or separator in '"\r\n\0'
     ):
-        raise layout.error(
-            "{separator}{=}{mark} does not separate cells; give one character, such as , or ;",
-            mark=shown(separator),
-        )
+        mark = f"{{separator}}{{=}}{shown(separator)}"
+        raise layout.error(f"{mark} does not separate cells; give one character, such as , or ;")
     for name in ("label_column", "weight_column"):
         if features_in_rows is True and getattr(layout, name) is not None:
             raise layout.error(f"{{{name}}} cannot be used when features are in rows")
@@ -248,7 +253,6 @@ def without_markers(source: Source) -> Source:
     markers = [mark for mark in source.layout.missing_values if mark not in MISSING_VALUES]
     if source.cells is not None or not markers:
         return source
-    pl = polars()
     numbers = [value for value in map(as_number, markers) if value is not None]
     made = []
     for series in source.frame.iter_columns():
@@ -285,10 +289,10 @@ def _digest(layout: Layout) -> str:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError as error:
-        raise layout.error("there is no such file{similar}", similar=similar(path)) from error
+        raise layout.error(f"there is no such file{similar(path)}") from error
     except (OSError, ValueError) as error:
         words = getattr(error, "strerror", None) or str(error)
-        raise layout.error("the file cannot be opened ({words})", words=words) from error
+        raise layout.error(f"the file cannot be opened ({literal(words)})") from error
 
 
 def similar(path: Path) -> str:
@@ -312,9 +316,8 @@ def read_source(layout: Layout) -> Source:
     if suffix in READERS and (suffix == ".mtx" or not packed):
         return READERS[suffix](layout)
     known = ", ".join([*SEPARATORS, *READERS])
-    raise layout.error(
-        "tables are read from {known} (text and .mtx also with .gz), and this is none", known=known
-    )
+    words = f"tables are read from {known} (text and .mtx also with .gz), and this is none"
+    raise layout.error(words)
 
 
 def _by_commas(source: Source) -> Source:
@@ -386,7 +389,7 @@ def _table(source: Source, roles: Roles, side: Side | None, digest: str) -> Tabl
         n_features = matrix.shape[1]
         rows = [f"x{j}" for j in range(n_features)] if ids is None else unique_names(ids)
         ids, names = names_of_cases(names, features), rows
-        where = partial(_column_number, features)
+        where = [f"column {j + 1}" for j in features].__getitem__
         labels = None if side.labels is None else side.labels[features].astype(str)
         label_column = side.label_row
     if sparse:
@@ -408,7 +411,7 @@ def _table(source: Source, roles: Roles, side: Side | None, digest: str) -> Tabl
         id_column=None if roles.ids is None else source.names[roles.ids],
         label_column=label_column,
         dropped=roles.dropped,
-        set_aside=roles.set_aside,
+        set_aside=tuple(roles.set_aside),
         constant=same + [name for name, known in values.items() if len(known) == 1],
         empty=[names[j] for j in np.flatnonzero(np.isnan(low))],
         n_missing=n_missing + sum(each.null_count() for each in texts.values()),
@@ -425,10 +428,6 @@ def _table(source: Source, roles: Roles, side: Side | None, digest: str) -> Tabl
     )
 
 
-def _column_number(columns: list[int], case: int) -> str:
-    return f"column {columns[case] + 1}"
-
-
 def _labels(source: Source, j: int | None) -> tuple[np.ndarray | None, str | None]:
     """Return the classes, as whole numbers if they are, and the name of their column."""
     if j is None:
@@ -437,5 +436,5 @@ def _labels(source: Source, j: int | None) -> tuple[np.ndarray | None, str | Non
     if text.null_count():
         words = "the label is missing; fill it in, or leave the column out by {drop}"
         raise source.error(int(text.is_null().arg_max()), j, words)
-    whole = text.cast(polars().Int64, strict=False)
+    whole = text.cast(pl.Int64, strict=False)
     return np.array((text if whole.null_count() else whole).to_list()), source.names[j]

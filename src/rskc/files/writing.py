@@ -75,12 +75,9 @@ def _column(pl: Any, series: Any) -> Any:
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biuf":
         made = pl.Series(series.to_numpy())
         return made.fill_nan(None) if series.dtype.kind == "f" else made
-    missing = series.isna().to_numpy()
-    if series.dtype.kind in "iu":  # whole numbers of pandas of which some may be missing
-        numbers = series.to_numpy(series.dtype.numpy_dtype, na_value=0)
-        return pl.Series(numbers).set(pl.Series(missing), None)
-    texts = series.to_numpy(object)  # text of pandas 3 takes a call for each that is asked for
-    cells = [None if gone else str(x) for x, gone in zip(texts, missing, strict=True)]
+    # Text of pandas 3 takes a call for each that is asked for.
+    pairs = zip(series.to_numpy(object), series.isna().to_numpy(), strict=True)
+    cells = [None if is_missing else str(cell) for cell, is_missing in pairs]
     try:
         return pl.Series(cells, dtype=pl.String)
     except UnicodeEncodeError:  # seldom: a call for each cell takes longer than all the rest

@@ -39,7 +39,7 @@ from rskc.inputs.frames import (
     refusal,
     text_of,
 )
-from rskc.solver.feature_groups import FeatureGroups, check_groups
+from rskc.solver.problem import FeatureGroups, check_groups
 from rskc.utils.wording import count, listed, percent, quoted, shortened
 
 __all__ = ["CategoryEncoder"]
@@ -55,7 +55,7 @@ VARIANCE = 2 / np.pi
 class Tally(NamedTuple):
     """What the cells of a column hold that are not missing: what each text counts, and how many."""
 
-    masses: dict[str, float]
+    masses: Counter[str]
     n: int
 
 
@@ -129,8 +129,7 @@ class ColumnCode(NamedTuple):
     @property
     def units(self) -> np.ndarray:
         """What each indicator is multiplied by; 1 for numbers and ranks."""
-        is_indicator = self.kind == CATEGORY and self.categories
-        return np.array(self.scales) if is_indicator else np.ones(1)
+        return np.array(self.scales if self.kind == CATEGORY and self.scales else (1.0,))
 
     def names(self, name: str) -> list[str]:
         """Return the names of the features of a column with this name."""
@@ -143,24 +142,24 @@ class ColumnCode(NamedTuple):
 
         Its cells are numbers of the texts, -1 where missing.
         """
-        numbers = {text: i for i, text in enumerate(self.categories)}
-        places = np.array([*(numbers.get(text, -1) for text in texts), -2])[codes]
-        unknown = [texts[i] for i in dict.fromkeys(codes[places == -1].tolist())]
+        n, numbers = len(self.categories), {text: i for i, text in enumerate(self.categories)}
+        places = np.array([*(numbers.get(text, n) for text in texts), n + 1])[codes]
+        # The features of each category, of one that is not known, and of a missing cell.
+        book = np.full((n + 2, self.width), np.nan)
         if self.kind == ORDINAL:
-            ranks = np.where(places < 0, np.nan, places + 1.0)
-            return ((ranks - self.center) * self.scales[0])[:, None], unknown
-        part = np.zeros((len(codes), self.width))
-        if len(self.categories) > 1:  # one category alone tells nothing
-            rows = np.flatnonzero(places >= 0)
-            part[rows, places[rows]] = np.array(self.scales)[places[rows]]
-        part[places == -2] = np.nan
-        return part, unknown
+            book[:n, 0] = (np.arange(1, n + 1) - self.center) * self.scales[0]
+        else:
+            book[: n + 1] = 0
+            if n > 1:  # one category alone tells nothing
+                np.fill_diagonal(book, self.scales)
+        unknown = [texts[i] for i in dict.fromkeys(codes[places == n].tolist())]
+        return book[places], unknown
 
     def describe(self, center: np.ndarray) -> Any:
         """Return a center (width,): a number, a mean rank, or shares in words."""
         if self.kind == ORDINAL:
             return float(center[0] / self.scales[0] + self.center)
-        if self.kind != CATEGORY or not self.categories:
+        if not self.scales:
             return float(center[0])
         if np.isnan(center).all():
             return ""
@@ -339,10 +338,7 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
     @property
     def indicators(self) -> np.ndarray:
         """Whether each feature is an indicator."""
-        return np.repeat(
-            [code.kind == CATEGORY for code in self.columns_],
-            [code.width for code in self.columns_],
-        )
+        return np.array([code.kind == CATEGORY for code in self.columns_])[self.columns]
 
     def groups(self, given: Any, names: np.ndarray | None) -> FeatureGroups:
         """Return the groups of features: those of columns, whose indicators share a weight."""
@@ -357,10 +353,10 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
     def describe(self, centers: np.ndarray) -> list[list[Any]]:
         """Return a center (K, features) by columns: numbers, mean ranks, and shares in words."""
         parts = np.split(centers, self.first[1:], axis=1)
-        described = [
-            map(code.describe, part) for code, part in zip(self.columns_, parts, strict=True)
-        ]
-        return [list(center) for center in zip(*described, strict=True)]
+        pairs = zip(self.columns_, parts, strict=True)
+        return list(
+            map(list, zip(*(map(code.describe, part) for code, part in pairs), strict=True))
+        )
 
     def by_category(self, numbers: np.ndarray) -> np.ndarray:
         """Return coded cases (n, features) by columns: the place of a category, or the number."""
@@ -389,48 +385,44 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
 
 
 def tallies_of(X: Any, places: Sequence[int], sample_weight: Any) -> list[Tally]:
-    """Return what columns of a table hold, without the cases of weight 0."""
+    """Return what columns of a table hold, without the cases of weight 0; Dask's are read once."""
     if is_dask(X):
-        return _tallies_of_blocks(X[[X.columns[j] for j in places]], sample_weight)
-    n, tallies = X.shape[0], []
-    weights = np.ones(n) if sample_weight is None else check_sample_weight(sample_weight, n)
-    for j in places:
+        import dask
+
+        parts = X[[X.columns[j] for j in places]].to_delayed()
+        weights: list[Any] = [None] * len(parts)
+        if sample_weight is not None:
+            lengths = getattr(X, "part_lengths", None)
+            lengths = lengths or dask.compute(*map(dask.delayed(len), parts))
+            checked = check_sample_weight(sample_weight, int(np.sum(lengths)))
+            weights = np.split(checked, np.cumsum(lengths)[:-1])
+        of_block = dask.delayed(partial(_tallies_in_memory, most=MOST_IN_BLOCKS), pure=False)
+        blocks = dask.compute(*map(of_block, parts, weights))
+        columns = zip(*blocks, strict=True)
+        return [
+            Tally(sum((t.masses for t in parts), Counter()), sum(t.n for t in parts))
+            for parts in columns
+        ]
+    if sample_weight is not None:
+        sample_weight = check_sample_weight(sample_weight, X.shape[0])
+    return _tallies_in_memory(column(X, list(places)), sample_weight)
+
+
+def _tallies_in_memory(X: Any, weights: np.ndarray | None, most: int | None = None) -> list[Tally]:
+    """Return what columns hold; ValueError if one has more categories than ``most``."""
+    tallies = []
+    weights = np.ones(X.shape[0]) if weights is None else weights
+    for j, name in enumerate(column_names(X)):
         codes, texts = codes_of(column(X, j))
         counted = (codes >= 0) & (weights > 0)
         masses = np.bincount(codes[counted], weights[counted], len(texts)).tolist()
         seen = {text: mass for text, mass in zip(texts, masses, strict=True) if mass > 0}
-        tallies.append(Tally(seen, int(counted.sum())))
-    return tallies
-
-
-def _tallies_of_blocks(X: Any, sample_weight: Any) -> list[Tally]:
-    """Return what the columns of a Dask dataframe hold, which is read once."""
-    import dask
-
-    parts = X.to_delayed()
-    weights: list[Any] = [None] * len(parts)
-    if sample_weight is not None:
-        lengths = getattr(X, "part_lengths", None) or dask.compute(*map(dask.delayed(len), parts))
-        checked = check_sample_weight(sample_weight, int(np.sum(lengths)))
-        weights = np.split(checked, np.cumsum(lengths)[:-1])
-    blocks = dask.compute(*map(dask.delayed(_tallies_of_block, pure=False), parts, weights))
-    totals = []
-    for tallies in zip(*blocks, strict=True):
-        masses: Counter[str] = Counter()
-        for tally in tallies:
-            masses.update(tally.masses)
-        totals.append(Tally(dict(masses), sum(tally.n for tally in tallies)))
-    return totals
-
-
-def _tallies_of_block(part: Any, weights: np.ndarray | None) -> list[Tally]:
-    tallies = tallies_of(part, range(part.shape[1]), weights)
-    for name, tally in zip(part.columns, tallies, strict=True):
-        if len(tally.masses) > MOST_IN_BLOCKS:
+        if most is not None and len(seen) > most:
             raise ValueError(
-                f"Column {shortened(name, 60)!r} of X has more than {MOST_IN_BLOCKS:,} categories; "
-                "leave the column out."
+                f"Column {shortened(name, 60)!r} of X has more than {most:,} categories; leave the "
+                "column out."
             )
+        tallies.append(Tally(Counter(seen), int(counted.sum())))
     return tallies
 
 
