@@ -69,8 +69,9 @@ class BlockData:
             made = tasks.seen_rows, self.node, self.unobserved
             self.node = self.blocks.make(*made, keep=self.keep_rows)
         self.frame = frame or self._frame()
-        has_wanted = wanted is not None and self._brought is not None
-        self.wanted = Brought(wanted, self.rows(wanted)) if has_wanted else None
+        self.wanted = None
+        if wanted is not None and self._brought is not None:
+            self.wanted = Brought(wanted, self.rows(wanted))
         self._brought = None
 
     def _come_along(self, wanted: np.ndarray | None, are_kept: bool) -> np.ndarray:
