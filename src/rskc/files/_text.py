@@ -34,6 +34,7 @@ from rskc.files._source import (
     titles_note,
 )
 from rskc.inputs.columns import NONE, is_feature_name
+from rskc.inputs.frames import as_number
 
 SEPARATORS = {
     ".csv": ",;\t|",
@@ -328,8 +329,4 @@ def _is_number(cell: str, comma: bool = False) -> bool:
     """Whether polars takes a cell for a number: Python is more generous."""
     if "_" in cell or not cell.isascii() or cell != cell.strip() or (comma and "." in cell):
         return False
-    try:
-        float(cell.replace(",", ".") if comma else cell)
-    except ValueError:
-        return False
-    return True
+    return as_number(cell.replace(",", ".") if comma else cell) is not None
