@@ -32,7 +32,7 @@ TESTS = {
     "model/automatic.py": ("automatic", "estimator", "missing"),
     "model/feature_tests.py": ("automatic", "groups", "categories", "estimator"),
     "inputs/case_weights.py": ("sample_weight", "search", "metrics"),
-    "solver/feature_groups.py": ("groups", "categories"),
+    "solver/problem.py": ("groups", "categories"),
     "inputs/categories.py": ("categories", "frames", "columns", "groups"),
     "selection/runner.py": ("runner", "search"),
     "selection/checkpoint.py": ("checkpoint", "search"),

@@ -54,7 +54,7 @@ SPREAD, KNOWN_SPREAD = 1.6, 1.2
 # Of blocks: the bytes of a case while outliers are judged, and what a thread makes of its block.
 CASE_BYTES, BLOCK_SHARE = 40, 4.5
 # Blocks of the part whose reads are counted.
-COUNTED_BLOCKS = 8
+COUNTED_BLOCKS, COUNTED_CELLS = 8, 2**19
 
 
 @dataclass(frozen=True)
@@ -354,7 +354,7 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     """Add to a fit in memory the reads, and what tasks take, of a fit of some blocks."""
     import dask
 
-    from rskc.engines.blocks.data import CountedRows, some_blocks
+    from rskc.engines.blocks.data import CountedRows, read_blocks, spaced_blocks
     from rskc.engines.blocks.schedulers import scheduler_for
 
     X, (n, p), scheduler = table.X, table.shape, scheduler_for()
@@ -363,11 +363,14 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
 
         scheduler.most_threads = DEVICE_THREADS
     n_blocks, threads, budget = len(X.chunks[0]), scheduler.n_threads, scheduler.budget()
-    start = CLOCK()
-    known, n_read = some_blocks(X, LONG_WORK // (p * model.n_clusters))
-    a_read = (CLOCK() - start) / n_read * n_blocks * min(n_read, threads) / threads
+    # A pass reads in order, by all threads: files are read fastest so. The first read warms up.
+    spaced = spaced_blocks(X, LONG_WORK // (p * model.n_clusters))
+    known = read_blocks(X, spaced)
+    start, timed = CLOCK(), range(min(threads, n_blocks))
+    read_blocks(X, timed)
+    a_read = (CLOCK() - start) * n_blocks / len(timed)
     parts = _Parts(AnyTable(known, None), model, (n, p), in_blocks=True)
-    needs, small = _needs(parts), FIRST_CELLS // p
+    needs, small = _needs(parts), COUNTED_CELLS // p
     few, rows = (small, 2 * STEP * small) if small < parts.size < n else (None, STEP * small)
     known = known[:rows]
     share, n_counted = known.size / (n * p), min(n_blocks, COUNTED_BLOCKS, len(known))

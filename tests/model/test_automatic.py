@@ -16,7 +16,7 @@ from rskc.metrics import classification_error_rate
 from rskc.model import automatic, outliers
 from rskc.model.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
 from rskc.model.outliers import far_of, judge
-from rskc.solver import finish as finish_module
+from rskc.solver import solution as solution_module
 
 OF_CHOICE = ("feature_statistics_", "feature_p_values_", "n_features_different_")
 
@@ -421,7 +421,7 @@ def test_flags_of_a_few_among_millions_of_cases_may_still_change(monkeypatch):
     )
     found = []
     for millions in (1000, 10**6):
-        monkeypatch.setattr(finish_module, "MILLIONS", millions)
+        monkeypatch.setattr(solution_module, "MILLIONS", millions)
         sums.clear()
         found.append((fit(X, tol=0.001), sums.count(len(X))))
     (quick, few), (exact, many) = found

@@ -18,8 +18,8 @@ from rskc import RobustSparseKMeans
 from rskc.engines import Frame, MemoryEngine, engine_for, passes_numpy
 from rskc.solver import Problem, Starts, solve
 from rskc.solver.alternate import alternate
-from rskc.solver.finish import finish
 from rskc.solver.search import search
+from rskc.solver.solution import finish
 from skips import Optional
 
 pl = Optional("polars")

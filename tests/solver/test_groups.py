@@ -21,7 +21,7 @@ from rskc.model.feature_tests import rank_tests, ranks_of
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability
 from rskc.solver import Problem, Starts, solve
-from rskc.solver.feature_groups import FeatureGroups, as_plain, check_groups, count_active
+from rskc.solver.problem import FeatureGroups, as_plain, check_groups, count_active
 from rskc.solver.weights import weigh
 
 RESULTS = ("labels_", "cluster_centers_", "feature_weights_", "trimmed_", "outliers_", "distances_")

@@ -18,10 +18,18 @@ from rskc.datasets import make_contaminated, make_figure1, make_masking, make_si
 from rskc.engines import ArrayOps, Partitions, engine_for, memory, passes_numpy
 from rskc.metrics import classification_error_rate
 from rskc.solver import Problem, Starts, alternate, solve, solve_path
-from rskc.solver import finish as finish_module
 from rskc.solver import search as search_module
-from rskc.solver.partition import INITS, improve, lloyd, plusplus_cases, random_cases, robust_cases
-from rskc.solver.search import Sampled, search_cases, search_size
+from rskc.solver import solution as solution_module
+from rskc.solver.alternate import improve, lloyd
+from rskc.solver.search import (
+    INITS,
+    Sampled,
+    plusplus_cases,
+    random_cases,
+    robust_cases,
+    search_cases,
+    search_size,
+)
 from rskc.solver.weights import count_weights, is_sparse, sparse_weights, weigh
 
 try:
@@ -570,13 +578,13 @@ def test_a_solution_passed_over_for_its_small_cluster_is_named():
 
 def finish_in_turn(monkeypatch, kept_sizes):
     """Have states finish with these sizes of kept clusters, one after the other."""
-    real, sizes = finish_module.finish, iter(kept_sizes)
+    real, sizes = solution_module.finish, iter(kept_sizes)
 
     def finish(engine, problem, state):
         own = np.array(next(sizes))
         return replace(real(engine, problem, state), sizes=own, kept_sizes=own)
 
-    monkeypatch.setattr(finish_module, "finish", finish)
+    monkeypatch.setattr(solution_module, "finish", finish)
 
 
 def contaminated_fit():
@@ -702,7 +710,7 @@ def test_of_millions_of_cases_a_few_may_move_at_convergence(l1_bound, monkeypatc
     X = np.random.default_rng(0).normal(size=(5000, 5))
     model = RobustSparseKMeans(4, trim=0.05, l1_bound=l1_bound, tol=0.01, random_state=0)
     exact = clone(model).fit(X)
-    monkeypatch.setattr(finish_module, "MILLIONS", 1000)
+    monkeypatch.setattr(solution_module, "MILLIONS", 1000)
     quick = clone(model).fit(X)
     off = []
     for fitted in (exact, quick):

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rskc.engines import ArrayOps, Partitions, Sums, engine_for
+from rskc.engines import ArrayOps, Partitions, engine_for
 from rskc.solver import Problem, alternate
 from rskc.solver import search as search_module
-from rskc.solver.partition import moves_pay, trials_for
-from rskc.solver.search import auto_inits, auto_starts, search
+from rskc.solver.alternate import moves_pay
+from rskc.solver.search import auto_inits, auto_starts, search, trials_for
 
 
 def table(n, p, norm=1.0):
@@ -93,15 +93,15 @@ def test_many_clusters_are_started_greedily():
 @pytest.mark.parametrize("between", [[np.inf, 0.0], [np.nan, 0.0]])
 def test_a_state_whose_sums_overflow_loses_to_any_other(between):
     """Though what is left without its small cluster is finite."""
-    problem, none = Problem(2, n_trim=2, l1_bound=1.0), np.zeros((1, 6), np.int32)
-    facts = {"branch": 0, "groups": none, "labels": none, "far": none < 0, "converged": True}
-    facts |= {"made_with": np.ones(2), "weights": np.array([1.0, 0.0])}
-    facts |= {"kept_sizes": np.array([1, 5])}
-    sums = Sums(np.array([[[1.0, 1.0], [2.0, 0.0]]]), np.array([[1.0, 5.0]]))
-    lost, usual = (
-        alternate._state(problem, np.array([1, 5]), np.array(each), sums, **facts)
-        for each in (between, [0.1, 0.0])
-    )
+    problem, labels = Problem(2, n_trim=2, l1_bound=1.0), np.array([[0, 1, 1, 1, 1, 1]], np.int32)
+    engine = engine_for(np.random.default_rng(0).normal(size=(6, 2)))
+    partitions = Partitions(labels, labels, np.zeros(1), np.ones(1, bool), engine.arrays)
+
+    def state_with(sums):
+        engine.between = lambda *_: np.array([sums])
+        return alternate.reweigh(engine, problem, partitions, [0], np.ones((1, 2)))[0][0]
+
+    lost, usual = map(state_with, (between, [0.1, 0.0]))
     assert lost.objective == -np.inf
     assert usual.beats(lost)
     assert not lost.beats(usual)

@@ -11,7 +11,8 @@ from engine_kinds import KINDS
 from rskc import RobustSparseKMeans
 from rskc.engines import engine_for
 from rskc.solver import Problem, Starts, solve
-from rskc.solver.partition import lloyd, plusplus_cases, robust_cases, spread_cases
+from rskc.solver.alternate import lloyd
+from rskc.solver.search import plusplus_cases, robust_cases, spread_cases
 from rskc.solver.split_merge import merged, split_and_merge
 
 
@@ -52,6 +53,18 @@ def test_runs_are_merged_as_if_each_were_alone():
         alone = merged(sums.of_runs(slice(run, run + 1)), 5, weights)
         assert_array_equal(together.totals[run], alone.totals[0])
         assert_array_equal(together.counts[run], alone.counts[0])
+
+
+def test_empty_clusters_are_merged_first():
+    rng = np.random.default_rng(2)
+    table, groups = table_of(rng.normal(size=(90, 4))), rng.integers(0, 6, (2, 90), np.int32)
+    sums, weights = table.sums(groups, 6), rng.random(4)
+    spread = type(sums).empty(2, 9, 4)
+    for run, places in enumerate([[0, 1, 3, 4, 6, 8], [1, 2, 4, 5, 6, 7]]):
+        spread.totals[run, places], spread.counts[run, places] = sums.totals[run], sums.counts[run]
+    for K in (4, 6):
+        assert_array_equal(merged(spread, K, weights).totals, merged(sums, K, weights).totals)
+    assert (merged(spread, 7, weights).counts == 0).sum() == 2
 
 
 @pytest.mark.parametrize("n_trim", [0, 30])

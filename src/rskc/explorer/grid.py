@@ -26,7 +26,7 @@ from rskc.selection.runner import Runner
 from rskc.selection.search import Search, check_clusters, check_sparse, fit_quietly, with_clusters
 from rskc.selection.stability import CASES_A_CLUSTER
 from rskc.selection.subsample import Sample
-from rskc.solver.feature_groups import count_active
+from rskc.solver.problem import count_active
 
 # Numbers of clusters that are shown without being asked for, and how many more than are chosen.
 NUMBERS, BEYOND = range(2, 9), 2

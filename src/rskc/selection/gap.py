@@ -29,7 +29,7 @@ from rskc.selection.search import (
 )
 from rskc.selection.subsample import Sample
 from rskc.solver import Solution, Warm, solve_near, solve_path
-from rskc.solver.feature_groups import FeatureGroups, count_active
+from rskc.solver.problem import FeatureGroups, count_active
 
 # This share of the bounds is spaced evenly; the others close in on the choice.
 SPACED_SHARE = 0.6

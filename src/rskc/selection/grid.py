@@ -37,7 +37,7 @@ from rskc.selection.search import (
 )
 from rskc.selection.subsample import Sample
 from rskc.solver import Warm
-from rskc.solver.feature_groups import count_active
+from rskc.solver.problem import count_active
 
 
 @dataclass(eq=False, repr=False)

@@ -43,7 +43,7 @@ from rskc.selection.progress import Progress, WithCallbacks, tearing_down
 from rskc.selection.runner import Runner
 from rskc.selection.subsample import Sample, draw, gather, with_length
 from rskc.solver import Problem
-from rskc.solver.feature_groups import FeatureGroups, as_plain, check_groups
+from rskc.solver.problem import FeatureGroups, as_plain, check_groups
 from rskc.utils.wording import count
 
 # The most cases of a table that a search works on by default. More cases of a large table are no
