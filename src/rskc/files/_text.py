@@ -243,8 +243,8 @@ def _unpacked(layout: Layout, packed: bool) -> bytes | None:
             raise layout.error('the file is UTF-16; save it as UTF-8 or use {encoding="utf-16"}')
         if head[:1] == b"!":  # of a series of GEO, in which lines that begin so are no cells
             return re.sub(rb"(?m)^!.*$", b"", head + file.read())
-        if b"\r" in head and b"\n" not in head:
-            return (head + file.read()).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if b"\r" in head and b"\n" not in head and b"\n" not in (cells := head + file.read()):
+            return cells.replace(b"\r", b"\n")
     return data
 
 
