@@ -44,7 +44,19 @@ TESTS = {
     "selection/halves.py": ("stability",),
     "selection/cloud.py": ("stability",),
     "selection/grid.py": ("grid", "search", "explorer"),
-    "selection": ("findings", "search", "clest", "gap", "grid", "stability"),
+    "selection": ("findings", "search", "clest", "gap", "grid", "stability", "sentences"),
+    "comparison.py": ("comparison",),
+    "markers.py": ("markers",),
+    "model": ("summary", "fitted", "automatic", "cells", "missing", "sentences"),
+    "inputs": ("reviewed", "frames", "bad_input", "columns", "categories", "sample_weight"),
+    "preprocessing": ("preparation", "preprocessing"),
+    "engines": ("passes", "engines", "engine_contract"),
+    "files": ("reviewed", "files", "files_formats", "files_models", "files_writing"),
+    "pictures": ("displays", "displays_selection", "report"),
+    "displays": ("displays", "displays_selection"),
+    "report": ("sentences", "report", "report_cells"),
+    "explorer": ("explorer", "explorer_cli"),
+    "cli": ("cli_words", "cli", "cli_dask"),
 }
 SECONDS = 300  # a mutant that takes longer is noticed: it does not end
 BINARY = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*", ast.Mod: "*"}

@@ -18,8 +18,9 @@ from rskc.selection.cloud import compare_with_cloud
 from rskc.selection.gaps import is_a_sequence
 from rskc.selection.halves import MIN_LARGER_STABILITY, Fits, best_match, fit_all, fit_parts
 from rskc.selection.runner import Key, Runner, Work
-from rskc.selection.search import Search, check_clusters
+from rskc.selection.search import Search
 from rskc.selection.subsample import Sample
+from rskc.selection.values import check_clusters
 
 # "auto" tries up to this number of clusters first. It goes on, to twice as many, while one of the
 # last two numbers is stable, or the halves agree by MIN_AGREEMENT at the last number and lose less
@@ -421,7 +422,6 @@ class Stability(Search):
         super()._refit(X, counted, searched_all)
         fits, sample = self._fits, self._sample
         del self._fits, self._sample
-        self.samples_used_ = self._drawn.numbers
         if fits is None:
             n, p = sample.shape
             self.half_labels_ = np.zeros((2 * self.n_splits, n), np.int32)
