@@ -14,7 +14,7 @@ from rskc.exceptions import ParameterError
 from rskc.inputs.arrays import to_numpy
 from rskc.metrics import classification_error_rate
 from rskc.model import cells as cells_module
-from rskc.model.cells import Columns, error_scales, extreme_columns, of_few_values, wrapped
+from rskc.model.cells import Columns, error_scales, extreme_columns, of_few_values, without_extremes
 from rskc.selection import Stability
 from skips import skip_without
 
@@ -115,7 +115,7 @@ def test_what_is_not_known_to_be_of_cases_is_not_taken_from_the_plain_engine():
 # ---- Columns
 
 
-def test_wrapped_cells_are_as_they_were_bent_or_in_the_middle():
+def test_without_extremes_cells_are_as_they_were_bent_or_in_the_middle():
     X = np.array([[-1.0], [0], [1], [-0.5], [0.5], [-1.5], [1.5], [2.5], [1e9], [-7]])
     columns = Columns.of(X)
     out = columns.wrap(X)
@@ -169,7 +169,7 @@ def test_a_cell_here_and_there_and_outlying_cases_are_no_reason_to_bound():
     assert extreme_columns(X) is None
     X[rng.random(X.shape) < 0.01] = 12
     assert extreme_columns(X) is not None
-    assert np.abs(wrapped(X)).max() < 4
+    assert np.abs(without_extremes(X)).max() < 6
 
 
 # ---- Fits

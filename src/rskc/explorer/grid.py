@@ -24,7 +24,7 @@ from rskc.selection.checkpoint import Result
 from rskc.selection.grid import describe_fit, fit_half_paths, fit_paths
 from rskc.selection.runner import Runner
 from rskc.selection.search import Search, fit_quietly, with_clusters
-from rskc.selection.stability import CASES_A_CLUSTER
+from rskc.selection.stability import SMALLEST_CLUSTER
 from rskc.selection.subsample import Sample
 from rskc.selection.values import check_clusters, check_sparse, check_trims, check_values
 from rskc.solver.problem import count_active
@@ -115,7 +115,7 @@ class Exploration(Search):
 
     def planned(self, n: int, p: int) -> Axes:
         """Return the settings for n cases by p features, before the automatic choice is known."""
-        most = n // 2 // CASES_A_CLUSTER
+        most = n // SMALLEST_CLUSTER
         numbers = [K for K in NUMBERS if max(most, 2) >= K]
         if not is_word(self.n_clusters, "auto"):
             numbers = check_clusters(self.n_clusters, 2, n)
@@ -164,7 +164,7 @@ class Exploration(Search):
         numbers, features, trims = self._asked
         K, _, fit = self.choice_
         if is_word(self.n_clusters, "auto"):
-            last = max(numbers[-1], min(K + BEYOND, X.shape[0] // 2 // CASES_A_CLUSTER))
+            last = max(numbers[-1], min(K + BEYOND, X.shape[0] // SMALLEST_CLUSTER))
             distinct = make_engine(self._for_tasks(), X).distinct(last)
             numbers = list(range(2, max(min(last, distinct), 2) + 1))
         if fit is not None and is_word(self.n_features, "auto"):

@@ -55,6 +55,9 @@ REMOVE_SCALES = 2.5
 # Raymaekers and Rousseeuw's function: as it is up to 1.5 scales, then bent back to 0 at 4. The
 # tables of searches are made so: they stay complete.
 BEND, END, HEIGHT, SLOPE = 1.5, 4.0, 1.541, 0.8623
+# They are bent where more cells of a typical column are extreme, and clipped otherwise. With 2% of
+# outlying cells either is as good, with 8% only the former; of t with 3 degrees of freedom .7% are.
+MANY_EXTREMES = 0.01
 # A feature with more cells flagged than this has two modes, or there are too few clusters.
 MANY_CELLS = 0.25
 # Cells that are flagged at once.
@@ -140,9 +143,15 @@ def extreme_columns(rows: np.ndarray, masses: np.ndarray | None = None) -> Colum
     return columns if share > FEW_CASES else None
 
 
-def wrapped(rows: np.ndarray, masses: np.ndarray | None = None) -> np.ndarray:
-    """Return a table without extreme cells."""
-    return Columns.of(rows, masses).without(of_few_values(rows)).wrap(rows)
+def without_extremes(rows: np.ndarray, masses: np.ndarray | None = None) -> np.ndarray:
+    """Return a table whose extreme cells are clipped, or bent back where they are many.
+
+    Bent back, small clusters far from the others would be in the middle.
+    """
+    columns = Columns.of(rows, masses).without(of_few_values(rows))
+    extreme = np.abs(rows - columns.medians) > EXTREME_SCALES * columns.scales
+    shares = np.average(extreme, axis=0, weights=masses)
+    return columns.wrap(rows) if np.median(shares) > MANY_EXTREMES else columns.clip(rows)
 
 
 def of_few_values(rows: np.ndarray) -> np.ndarray:

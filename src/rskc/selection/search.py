@@ -30,7 +30,7 @@ from rskc.inputs.validation import (
     is_word,
     validated,
 )
-from rskc.model.cells import extreme_columns, shows_outlying_cells, wrapped
+from rskc.model.cells import extreme_columns, shows_outlying_cells, without_extremes
 from rskc.model.fitting import fit, make_engine, make_starts
 from rskc.selection.checkpoint import Checkpoint
 from rskc.selection.progress import Progress, WithCallbacks, tearing_down
@@ -191,7 +191,7 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         self.best_estimator_.fit(X, **counted)
 
     def _without_extremes(self, sample: Sample) -> Sample:
-        """Return the cases with extreme cells wrapped, where a fit might bound outlying cells.
+        """Return the cases without extreme cells, where a fit might bound outlying cells.
 
         Fits of tasks are then as fast as without outlying cells. The chosen model is fitted to the
         table as it is.
@@ -203,7 +203,7 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         is_open = is_word(asked["cells"], "auto")
         if is_open and not (by_data and self._shows_outlying_cells(sample)):
             return sample
-        return replace(sample, X=wrapped(to_dense(sample.X), sample.masses))
+        return replace(sample, X=without_extremes(to_dense(sample.X), sample.masses))
 
     def _shows_outlying_cells(self, sample: Sample) -> bool:
         """Whether extreme cells are outlying cells, and not those of clusters far apart."""
