@@ -292,7 +292,7 @@ def searches() -> Iterator[str]:
         values = ", ".join(f"{name}={value:.3g}" for name, value in said.suggests.items())
         yield f"{said.headline} Chosen: {values}; {said.reason}"
         yield f"  {said.explanation}"
-        yield f"  columns: {', '.join(said.table.labels)}"
+        yield f"  columns: {', '.join(said.table['labels'])}"
     yield " ".join(map(p_value, (np.nan, 0.0009, 0.001, 0.25)))
 
 
