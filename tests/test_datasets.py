@@ -1,13 +1,10 @@
 import numpy as np
 import pytest
+from benchmarks.designs import DESIGNS, NULLS, SMALL_CLUSTERS, make_design
 from numpy.testing import assert_array_equal
 
 from rskc.datasets import (
-    DESIGNS,
-    NULLS,
-    SMALL_CLUSTERS,
     make_contaminated,
-    make_design,
     make_figure1,
     make_masking,
     make_simulation,
@@ -116,8 +113,6 @@ def test_uneven_sizes_differ_by_one():
         *((make_contaminated, "kind", value, {}) for value in ("rows", ["rows"])),
         (make_contaminated, "n_outliers", 61, {"kind": "far_rows"}),
         (make_contaminated, "n_informative", 498, {"kind": "clump_cells"}),
-        (make_design, "name", "widest", {}),
-        (make_design, "random_state", "seed", {"name": "wide"}),
     ],
 )
 def test_bad_arguments_are_named(make, name, value, others):

@@ -5,12 +5,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from benchmarks.designs import make_design
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import t as student
 from sklearn.cluster import KMeans
 
 from rskc import RobustSparseKMeans
-from rskc.datasets import make_design, make_simulation
+from rskc.datasets import make_simulation
 from rskc.exceptions import ParameterError
 from rskc.metrics import classification_error_rate
 from rskc.selection import Clest, Stability
