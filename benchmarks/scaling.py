@@ -11,7 +11,7 @@ from benchmarks.timing import best_of
 from rskc import RobustSparseKMeans
 from rskc.engines import engine_for
 from rskc.solver import Problem
-from rskc.solver.partition import lloyd
+from rskc.solver.alternate import lloyd
 
 COMPARED = "1 thread s {:.3f} | all threads s {:.3f} | faster {:.2f}x | same bits"
 

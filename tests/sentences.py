@@ -1,4 +1,4 @@
-"""The sentences of reports: several results, and all that their pages say of them.
+"""The sentences of reports and summaries: several results, and all that is said of them.
 
 ``python tests/sentences.py`` rewrites ``sentences.txt``; read the difference as a reader of a page
 would before it is committed.
@@ -14,10 +14,13 @@ import numpy as np
 import pandas as pd
 
 from rskc import RobustSparseKMeans
+from rskc.model.summary import FeatureCounts
 from rskc.report import summarize
 from rskc.report._charts import curves_of
 from rskc.report._words import advise
-from rskc.selection import Stability
+from rskc.selection import GridSearch, Stability
+from rskc.selection.findings import describe, p_value
+from search_kinds import HOW, MODEL, SEARCHES, corners, fitted
 
 KEPT = Path(__file__).with_name("sentences.txt")
 
@@ -230,6 +233,69 @@ RESULTS = {
 }
 
 
+# Summaries of models
+
+START = make_data()[[0, 25, 50]]
+ASKED = [
+    {},
+    {"trim": 0},
+    {"l1_bound": None},
+    {"l1_bound": "half"},
+    {"l1_bound": "auto"},
+    {"l1_bound": "auto", "n_features": 2},
+    {"trim": "auto"},
+    {"reweight": True},
+    {"n_init": 1},
+    {"init": "robust", "n_init": "auto"},
+    {"random_state": None},
+    {"init": START},
+    {"init": lambda X, K, random_state: START},
+    {"outlier_cutoff": 2},
+    {"outlier_rule": "paper"},
+]
+COUNTS = [
+    (500, 49, 42, None, None),
+    (500, 49, 1, None, None),
+    (500, 1, 1, None, None),
+    (2000, 1337, 600, 1337, 24),
+    (9, 9, 9, 5, 5),
+    (9, 1, 1, 1, 1),
+    (9, 1, 1, 0, 1),
+]
+
+
+def summaries() -> Iterator[str]:
+    """Yield what models say of their settings, of features and of cells, one fact per line."""
+    for asked in ASKED:
+        yield from fit(make_data(), **asked).summary().partition("Found:")[0].splitlines()
+    blind, huge = make_data(), make_data()
+    blind[7], huge[7] = np.nan, 1e300
+    for table in (blind, huge):
+        _, _, found = fit(table).summary().partition("missing    ")
+        yield " ".join(found.partition("objective")[0].split())
+    yield from (FeatureCounts(*counts).words for counts in COUNTS)
+
+
+def searches() -> Iterator[str]:
+    """Yield what searches say of themselves, their rules and their choice, one fact per line."""
+    clest, gap = copy.copy(fitted("Clest")), copy.copy(fitted("GapL1"))
+    found = [fitted(name) for name in SEARCHES]
+    found.append(GridSearch(MODEL, [2, 3], None, [0, 0.1], **HOW).fit(corners()))
+    found.append(copy.copy(clest))
+    found[-1].n_clusters_, found[-1].table_ = 1, clest.table_.assign(chosen=False)
+    for rule, level in (("agreement", 0.05), ("agreement", 0.5), ("paper", 0.05), ("paper", 0)):
+        found.append(copy.copy(clest).set_params(rule=rule, level=level))
+    found.append(gap.set_params(rule="largest"))
+    gap.table_ = gap.table_.assign(chosen=gap.table_.l1_bound == gap.l1_bound_)
+    for search in found:
+        said = describe(search)
+        values = ", ".join(f"{name}={value:.3g}" for name, value in said.suggests.items())
+        yield f"{said.headline} Chosen: {values}; {said.reason}"
+        yield f"  {said.explanation}"
+        yield f"  columns: {', '.join(said.table['labels'])}"
+    yield " ".join(map(p_value, (np.nan, 0.0009, 0.001, 0.25)))
+
+
 def lines_of(summary) -> Iterator[str]:
     """Yield what the page says, one fact per line."""
     yield summary["headline"]
@@ -262,6 +328,8 @@ def written() -> str:
         new = [line for line in lines_of(make()) if line not in known]
         known.update(line for line in new if line.startswith("chart "))
         parts += [f"# {title}", "", *new, ""]
+    parts += ["# Summaries of models", "", *dict.fromkeys(summaries()), ""]
+    parts += ["# Searches", "", *dict.fromkeys(searches()), ""]
     parts += ["# Advice, in Python and at a terminal", ""]
     for changes in CHANGES:
         both = (advise(facts(**changes), names) for names in ({}, OPTIONS))

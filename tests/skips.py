@@ -26,7 +26,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "test_cli.py": (*CLI, "psutil"),
     "test_cli_dask.py": (*CLI, *DASK, "psutil", "pyarrow"),
     "test_cli_weights.py": (*CLI, *DASK, "psutil", "pyarrow"),
-    "test_cli_words.py": (*CLI, "psutil"),
+    "test_cli_words.py": (*CLI, *DASK, "psutil", "pyarrow"),
     "test_columns.py": (*CLI, *DASK, "psutil", "pyarrow"),
     "test_device.py": ("array_api_compat", "array_api_strict", "matplotlib", "dask"),
     "test_displays.py": ("matplotlib",),
@@ -36,7 +36,6 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "test_explorer_cli.py": CLI,
     "test_files.py": ("polars",),
     "test_groups.py": (*CLI, "psutil", "matplotlib"),
-    "test_files_side.py": ("polars",),
     "test_files_blocks.py": ("polars", "pyarrow"),
     "test_files_formats.py": ("polars", "pyarrow", "openpyxl", "python_calamine", "anndata"),
     "test_preparation.py": ("polars",),
@@ -45,6 +44,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "test_report_cells.py": ("jinja2", "vl_convert"),
     "test_report_browser.py": ("jinja2", "vl_convert", "playwright"),
     "test_reproduce.py": ("polars", "matplotlib"),
+    "test_sentences.py": ("jinja2", "vl_convert"),
     "test_runner.py": ("fcntl",),  # Windows has none
 }
 SYSTEM = {"fcntl"}  # of Python itself, on some systems

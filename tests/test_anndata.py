@@ -59,12 +59,6 @@ def test_parameters_that_no_file_holds_are_named(adata, tmp_path):
     assert "init" in anndata.read_h5ad(tmp_path / "cells.h5ad").uns["rskc"]["params"]["init"]
 
 
-def test_warnings_are_kept(adata):
-    with pytest.warns(UserWarning, match="l1_bound"):
-        rskc.anndata.cluster(adata, 3, l1_bound=100, random_state=0)
-    assert "l1_bound" in adata.uns["rskc"]["warnings"]
-
-
 def test_genes_are_ranked_as_scanpy_reads_them(adata, tmp_path):
     model = rskc.anndata.cluster(adata, 3, **SETTINGS)
     assert rskc.anndata.rank_genes(adata, model) is None
@@ -85,15 +79,6 @@ def test_genes_are_ranked_as_scanpy_reads_them(adata, tmp_path):
             assert np.isnan(ranked["pvals_adj"][str(k)]).all()
 
 
-def test_differences_stand_for_log_fold_changes(adata):
-    model = rskc.anndata.cluster(adata, 3, **SETTINGS)
-    rskc.anndata.rank_genes(adata, model, key_added="mine")
-    ranked, markers = adata.uns["mine"], model.markers_frame(adata.to_df()).query("cluster == 1")
-    expected = (markers["mean"] - markers.mean_of_others).set_axis(markers.feature)
-    order = dict(zip(ranked["names"]["1"], ranked["logfoldchanges"]["1"], strict=True))
-    assert_allclose([order[name] for name in expected.index], expected, rtol=1e-5)
-
-
 def test_genes_are_ranked_where_clusters_are_of_a_representation(adata):
     adata.obsm["X_pca"] = adata.X[:, :7]
     adata.layers["thin"] = sparse.csr_matrix(np.maximum(adata.X, 0))
@@ -106,19 +91,6 @@ def test_genes_are_ranked_where_clusters_are_of_a_representation(adata):
     assert ranked["params"]["layer"] == "thin"
 
 
-def test_genes_cannot_be_ranked_for_other_clusters(adata):
-    model = rskc.anndata.cluster(adata, 3, **SETTINGS)
-    with pytest.raises(ValueError, match=r"groupby='leiden' is not in adata\.obs"):
-        rskc.anndata.rank_genes(adata, model, groupby="leiden")
-    with pytest.raises(ValueError, match="does not hold the clusters of this model"):
-        rskc.anndata.rank_genes(adata[::-1].copy(), model)
-    one = rskc.anndata.cluster(adata, 1, l1_bound=None, key_added="one", random_state=0)
-    with pytest.raises(ValueError, match="nothing to be compared with"):
-        rskc.anndata.rank_genes(adata, one, groupby="one")
-    with pytest.raises(ValueError, match="layer='raw'"):
-        rskc.anndata.rank_genes(adata, model, layer="raw")
-
-
 @pytest.mark.parametrize("make", [sparse.csr_matrix, sparse.csc_array])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
 def test_sparse_tables_give_the_clusters_of_dense_ones(adata, make, dtype):
@@ -128,16 +100,6 @@ def test_sparse_tables_give_the_clusters_of_dense_ones(adata, make, dtype):
     thin = rskc.anndata.cluster(anndata.AnnData(make(counts)), 3, **settings)
     assert_array_equal(thin.labels_, dense.labels_)
     assert thin.cluster_centers_.dtype == (np.float32 if dtype == np.float32 else np.float64)
-
-
-def test_names_are_known_where_the_table_is_sparse(adata):
-    adata.X = sparse.csr_matrix(np.where(adata.X > 1, adata.X, 0))
-    model = rskc.anndata.cluster(adata, 3, prepare=None, **SETTINGS)
-    assert_array_equal(model.feature_names_in_, adata.var_names)
-    assert_array_equal(model.case_names_in_, adata.obs_names)
-    assert_array_equal(model.predict(adata.to_df()), model.labels_)
-    rskc.anndata.rank_genes(adata, model)
-    assert (adata.uns["rank_genes_groups"]["scores"]["0"] == 0).any()
 
 
 def test_a_wide_sparse_table_is_clustered():
@@ -165,33 +127,12 @@ def test_layers_and_representations(adata):
     assert adata.uns["a"]["params"]["use_rep"] == "X_pca"
 
 
-def test_copy_leaves_the_original_alone(adata):
-    copied = rskc.anndata.cluster(adata, 3, copy=True, **SETTINGS)
-    assert "rskc" in copied.obs
-    assert list(adata.obs) == list(adata.var) == list(adata.uns) == []
-
-
 def test_a_view_becomes_a_copy_of_its_own(adata):
     part = adata[:, :40]
     with pytest.warns(UserWarning, match="view"):
         rskc.anndata.cluster(part, 3, random_state=0)
     assert "rskc" in part.obs
     assert "rskc" not in adata.obs
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "words"),
-    [
-        ({"layer": "raw"}, ValueError, "layer='raw' is not in adata.layers; there: none"),
-        ({"use_rep": "X_umap"}, ValueError, "use_rep='X_umap' is not in adata.obsm"),
-        ({"layer": "a", "use_rep": "b"}, ValueError, "two tables"),
-        ({"n_clusters": 1000}, ValueError, "n_clusters=1000"),
-    ],
-)
-def test_refusals(adata, given, error, words):
-    with pytest.raises(error, match=words):
-        rskc.anndata.cluster(adata, **{"n_clusters": 3, **given})
-    assert list(adata.obs) == []
 
 
 def test_other_refusals(adata, tmp_path):
@@ -243,15 +184,6 @@ def test_raw_counts_are_prepared_and_the_number_of_clusters_chosen():
     options = {"n_init": 5, "random_state": 0, "cells": None}
     as_it_is = rskc.anndata.cluster(adata, 3, prepare=None, **options)
     assert_array_equal(as_it_is.labels_, RobustSparseKMeans(3, **options).fit(counts).labels_)
-
-
-def test_an_object_is_no_table(adata):
-    from rskc import explore
-    from rskc.selection import Stability
-
-    for use in (RobustSparseKMeans(3).fit, Stability(RobustSparseKMeans(2)).fit, explore):
-        with pytest.raises(TypeError, match=r"rskc\.anndata\.cluster\(adata\) clusters it"):
-            use(adata)
 
 
 def test_a_folder_of_10x_is_read(tmp_path):

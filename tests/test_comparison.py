@@ -8,7 +8,6 @@ from numpy.testing import assert_array_equal
 from rskc import RobustSparseKMeans
 from rskc.comparison import Partition, compare, compare_solutions
 from rskc.datasets import make_simulation
-from rskc.inputs.labels import count_shared, match_clusters
 from rskc.metrics import classification_error_rate, feature_agreement
 from rskc.selection import GridSearch
 
@@ -40,64 +39,6 @@ def models(frame):
     ]
 
 
-# --- by hand
-
-
-def test_by_hand():
-    a = judgment([0, 0, 0, 1, 1, 1, 2, 2], outliers=[7], weights=(0.9, 0.4, 0.1, 0))
-    b = judgment([2, 2, 1, 0, 0, 0, 1, 1], outliers=[2], weights=(0.8, 0, 0.3, 0.5))
-    found = compared(a, b)
-    assert found.table.to_numpy().tolist() == [[0, 1, 2], [3, 0, 0], [0, 2, 0]]
-    assert found.matches == {0: 2, 1: 0, 2: 1}
-    assert found.n_moved == 1
-    assert list(found.cases.case) == ["case 2", "case 7"]
-    assert list(found.cases.moved) == [True, False]
-    assert (found.cases.cluster_a[0], found.cases.cluster_b[0]) == (0, 1)
-    assert list(found.cases.outlier_b) == [True, False]
-    assert found.features_gained == ["x"]
-    assert found.features_lost == ["v"]
-    assert list(found.features.feature) == ["u", "x", "v", "w"]
-    assert list(found.features.change) == ["kept", "gained", "lost", "kept"]
-    assert found.cer == 4 / 28  # case 2 leaves two and joins two, of the 28 pairs
-    assert found.cer_regular == 0
-
-
-def test_words_by_hand():
-    a = judgment([0] * 5 + [1] * 3, weights=(1, 0, 0, 0))
-    b = judgment([0] * 3 + [2] * 2 + [1] * 3, weights=(1, 0.5, 0, 0))
-    found = compared(a, b)
-    assert (
-        found.headline == "2 clusters -> 3; 2 of 8 cases moved, CER 0.214; 1 feature gained, 0 lost"
-    )
-    assert repr(found) == f"<SolutionComparison: {found.headline}>"
-    assert str(found).splitlines()[1:] == [
-        "  cluster 0 -> 0: 3 of 5 cases, 2 now in 2",
-        "  cluster 1 -> 1: all of 3 cases",
-        "  cluster 2 is new: 2 from the former 0",
-        "  cases that moved: 2 (case 3, case 4)",
-        "  outliers gained: none; lost: none",
-        "  features kept: 1; gained: 1 (v); lost: none",
-    ]
-    assert compared(b, a).unmatched() == ["cluster 2 is gone: 2 now in 0"]
-
-
-def test_a_cluster_without_cases_has_no_match():
-    found = compared(judgment([0, 0, 1, 1], K=3), judgment([0, 0, 1, 1]))
-    assert found.matches == {0: 0, 1: 1}
-    assert found.unmatched() == ["cluster 2 is gone: no cases"]
-    assert found.n_moved == 0
-
-
-def test_as_many_cases_as_can_be_stay():
-    """Taking the largest cell first, 5, would leave 5 + 0 of 14; the best match keeps 4 + 4."""
-    table = np.array([[5, 4], [4, 1]])
-    a, b = np.repeat(np.indices((2, 2)).reshape(2, 4), table.ravel(), axis=1)
-    found = compared(judgment(a), judgment(b))
-    assert found.matches == {0: 1, 1: 0}
-    assert found.n_moved == 6
-    assert np.isnan(compared(judgment([0]), judgment([0])).cer)
-
-
 # --- laws
 
 
@@ -119,25 +60,6 @@ def test_numbers_of_clusters_and_order_of_cases_do_not_matter(seed):
     assert_array_equal(np.sort(order[numbers]), one.cases.case.str[5:].astype(int))
 
 
-def test_there_and_back(models):
-    there, back = compare_solutions(*models), compare_solutions(*models[::-1])
-    assert there.cer == back.cer
-    assert there.features_gained == back.features_lost
-    assert there.matches == {a: b for b, a in back.matches.items()}
-    assert_array_equal(there.table.T.to_numpy(), back.table.to_numpy())
-    assert_array_equal(there.cases.case, back.cases.case)
-
-
-def test_a_solution_is_itself(models, frame):
-    for found in (
-        compare_solutions(models[0], models[0]),
-        compare_solutions(*models[:1] * 2, frame),
-    ):
-        assert found.cer == found.n_moved == len(found.cases) == 0
-        assert found.matches == {k: k for k in range(3)}
-        assert set(found.features.change) == {"kept"}
-
-
 def test_numbers_are_those_of_the_metrics(models, frame):
     a, b = models
     found = compare_solutions(a, b)
@@ -150,9 +72,6 @@ def test_numbers_are_those_of_the_metrics(models, frame):
     assert set(found.cases.case[found.cases.moved]) == set(frame.index[moved])
 
 
-# --- cases, searches, refusals
-
-
 def test_on_new_cases_the_predictions_are_compared(models, frame):
     some = frame.iloc[5:25]
     found = compare_solutions(*models, some)
@@ -160,6 +79,9 @@ def test_on_new_cases_the_predictions_are_compared(models, frame):
     assert found.cer == classification_error_rate(a, b)
     assert found.table.to_numpy().sum() == 20
     assert set(found.cases.case) <= set(some.index)
+
+
+# --- cases, searches, refusals
 
 
 def test_a_search_stands_for_its_model(frame):
@@ -176,35 +98,4 @@ def test_a_search_stands_for_its_model(frame):
     assert len(step.features_gained) - len(step.features_lost) == counts[1] - counts[0]
 
 
-def test_refusals(models, frame):
-    model = models[0]
-    how = {"trim": 0.05, "l1_bound": 3, "n_init": 2, "random_state": 0}
-    fewer = RobustSparseKMeans(3, **how).fit(frame.iloc[:50])
-    assert compare_solutions(model, fewer, frame).table.to_numpy().sum() == 60
-    for table, words in (
-        (frame.iloc[:50], "fitted to 60 and 50 cases; give the cases"),
-        (frame.iloc[::-1], "another order"),
-        (frame.iloc[:, :30], "a has 40 features and b has 30"),
-        (frame.rename(columns={"gene 0": "other"}), "other names"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            compare_solutions(model, RobustSparseKMeans(3, **how).fit(table))
-    with pytest.raises(Exception, match="not fitted"):
-        compare_solutions(model, RobustSparseKMeans(3))
-
-
 # Clusters matched by the cases that they share
-
-
-def test_clusters_are_matched_by_hand():
-    shared = count_shared(np.array([0, 0, 0, 1, 1, 2]), np.array([1, 1, 0, 0, 0, 1]), 3, 2)
-    assert_array_equal(shared, [[1, 2], [2, 0], [0, 1]])
-    assert_array_equal(match_clusters(shared), [1, 0, -1])
-    assert_array_equal(match_clusters(shared.T), [1, 0])
-
-
-def test_a_permutation_is_found_again():
-    rng = np.random.default_rng(0)
-    labels, order = rng.integers(0, 5, 60), rng.permutation(5)
-    found = match_clusters(count_shared(labels, order[labels], 5, 5))
-    assert_array_equal(found, order)

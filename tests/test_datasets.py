@@ -3,12 +3,7 @@ import pytest
 from benchmarks.designs import DESIGNS, NULLS, SMALL_CLUSTERS, make_design
 from numpy.testing import assert_array_equal
 
-from rskc.datasets import (
-    make_contaminated,
-    make_figure1,
-    make_masking,
-    make_simulation,
-)
+from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
 
 KINDS = ("shared_cell", "clump_cells", "clump_rows", "far_rows")
 
@@ -22,27 +17,6 @@ MAKERS = {
 
 def changed_cells(clean, outlying):
     return np.argwhere(clean.data != outlying.data)
-
-
-@pytest.mark.parametrize(
-    ("maker", "shape", "n_informative", "n_outliers"),
-    [
-        ("figure1", (300, 1000), 2, 0),
-        ("masking", (300, 5), 2, 3),
-        ("model0", (60, 500), 50, 0),
-        ("model1", (60, 500), 50, 1),
-        ("model2", (60, 500), 50, 1),
-        *((kind, (60, 500), 10, 4) for kind in KINDS),
-    ],
-)
-def test_shapes_and_truth(maker, shape, n_informative, n_outliers):
-    data, target, outliers, informative = MAKERS[maker](0)
-    assert data.shape == shape
-    assert data.dtype == np.float64
-    assert_array_equal(np.bincount(target), [shape[0] // 3] * 3)
-    assert outliers.shape == shape[:1]
-    assert outliers.sum() == n_outliers
-    assert_array_equal(np.flatnonzero(informative), np.arange(n_informative))
 
 
 @pytest.mark.parametrize("maker", MAKERS)
@@ -65,20 +39,6 @@ def test_cluster_means_are_near_the_truth(maker, spread):
         assert np.abs(found.mean(axis=0) - truth).max() < 5 / np.sqrt(len(found))
 
 
-def test_masking_cells_are_the_last_two_of_the_first_three_cases():
-    masking = make_masking(random_state=1)
-    assert_array_equal(np.argwhere(masking.data > 15), [[i, j] for i in range(3) for j in (3, 4)])
-    assert_array_equal(np.flatnonzero(masking.outliers), [0, 1, 2])
-
-
-@pytest.mark.parametrize(("model", "cell"), [(1, [0, 499]), (2, [0, 0])])
-def test_models_differ_in_one_cell(model, cell):
-    clean, outlying = MAKERS["model0"](7), make_simulation(model, random_state=7)
-    assert_array_equal(changed_cells(clean, outlying), [cell])
-    assert outlying.data[tuple(cell)] == 25
-    assert_array_equal(np.flatnonzero(outlying.outliers), [0])
-
-
 @pytest.mark.parametrize(
     ("kind", "cells", "mean"),
     [
@@ -94,30 +54,6 @@ def test_only_the_outlying_cells_of_the_outlying_cases_change(kind, cells, mean)
     cases = np.flatnonzero(outlying.outliers)
     assert_array_equal(changed_cells(clean, outlying), [[i, j] for i in cases for j in cells])
     assert abs(outlying.data[np.ix_(cases, cells)].mean() - mean) < 1.5
-
-
-def test_uneven_sizes_differ_by_one():
-    sizes = np.bincount(make_figure1(n_samples=10, n_features=4, random_state=0).target)
-    assert sizes.sum() == 10
-    assert np.ptp(sizes) == 1
-
-
-@pytest.mark.parametrize(
-    ("make", "name", "value", "others"),
-    [
-        *((make_figure1, "n_samples", value, {}) for value in (2, 30.0, True)),
-        (make_figure1, "n_features", 1, {}),
-        *((make_figure1, "random_state", value, {}) for value in (-1, "a")),
-        (make_simulation, "model", 3, {}),
-        (make_simulation, "n_informative", 501, {}),
-        *((make_contaminated, "kind", value, {}) for value in ("rows", ["rows"])),
-        (make_contaminated, "n_outliers", 61, {"kind": "far_rows"}),
-        (make_contaminated, "n_informative", 498, {"kind": "clump_cells"}),
-    ],
-)
-def test_bad_arguments_are_named(make, name, value, others):
-    with pytest.raises(ValueError, match=rf"^{name}=.* must be .*\.$"):
-        make(**{name: value} | others)
 
 
 @pytest.mark.parametrize("name", [*DESIGNS, *SMALL_CLUSTERS, *NULLS])

@@ -22,7 +22,6 @@ from definitions import (
 from engine_kinds import threads_everywhere
 from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
-from rskc.solver.weights import sparse_weights
 from rskc.utils.verbosity import told
 
 # Whether another solution is worth a word is not what most tests are about.
@@ -258,30 +257,6 @@ def test_all_attributes_are_of_one_solution(X, setting):
         assert_allclose(model.objective_, model.feature_weights_ @ between)
 
 
-@pytest.mark.parametrize(("trim", "n", "n_trim"), [(10 / 78, 78, 10), (0.29, 100, 29), (0.1, 9, 0)])
-def test_the_share_trimmed_is_rounded_down(trim, n, n_trim):
-    X = make_figure1(n_samples=n, n_features=4, random_state=0).data
-    assert make_model(trim=trim, l1_bound=None).fit(X).n_trim_ == n_trim
-
-
-def test_weights_are_the_best_ones_for_the_clusters_and_keep_both_norms(table):
-    X = table.data
-    for bound in (1.0, 1.3, 1.5, 2.0, np.sqrt(X.shape[1])):
-        model = make_model(l1_bound=bound).fit(X)
-        weights, groups = model.feature_weights_, np.where(model.trimmed_, -1, model.labels_)
-        assert (weights >= 0).all()
-        assert_allclose(np.linalg.norm(weights), 1, rtol=1e-12)
-        assert weights.sum() <= bound * (1 + 1e-9)
-        best = sparse_weights(plain_between(X, groups, 3, weights), bound)
-        assert_allclose(weights, best, atol=1e-6)
-
-
-@pytest.mark.parametrize("trim", [0, 0.1])
-def test_the_score_of_k_means_is_minus_its_inertia(table, trim):
-    model = make_model(trim=trim, l1_bound=None).fit(table.data)
-    assert_allclose(model.score(table.data), -model.inertia_)
-
-
 @pytest.mark.parametrize("cutoff", [3.5, 1.0])
 def test_outliers_are_beyond_the_median_by_the_cutoff_in_mads(table, setting, cutoff):
     given = {"outlier_rule": "paper", "outlier_cutoff": cutoff, **setting}
@@ -323,18 +298,6 @@ def test_without_sparsity_and_trimming_it_is_k_means():
     assert not model.trimmed_.any()
 
 
-def test_trimming_none_of_the_cases_is_no_trimming(table):
-    none, little = (make_model(trim=trim).fit(table.data) for trim in (0, 1e-6))
-    assert_array_equal(none.labels_, little.labels_)
-    assert_array_equal(none.feature_weights_, little.feature_weights_)
-
-
-def test_k_means_may_have_one_cluster(table):
-    model = make_model(n_clusters=1, trim=0, l1_bound=None).fit(table.data)
-    assert_array_equal(model.labels_, 0)
-    assert_allclose(model.cluster_centers_[0], table.data.mean(axis=0), atol=1e-12)
-
-
 @pytest.mark.parametrize("m", [1, 2, 3, 5, 8])
 def test_n_features_gives_exactly_that_number(m):
     for data in (TABLES["tall"], TABLES["wide"]):
@@ -342,14 +305,6 @@ def test_n_features_gives_exactly_that_number(m):
         assert model.get_support().sum() == m
         assert_allclose(model.l1_bound_, model.feature_weights_.sum())
         assert model.get_support()[data.informative].sum() == min(m, 2)
-
-
-def test_n_features_is_the_bound_it_leads_to():
-    X = TABLES["wide"].data
-    wanted = make_model(n_features=4).fit(X)
-    bound = make_model(l1_bound=wanted.l1_bound_).fit(X)
-    assert_same_partition(wanted.labels_, bound.labels_)
-    assert_allclose(wanted.feature_weights_, bound.feature_weights_, atol=1e-6)
 
 
 def test_n_features_warns_where_features_tie():
@@ -363,14 +318,6 @@ def test_n_features_warns_where_features_tie():
 def test_half_is_halfway(table):
     root = np.sqrt(table.data.shape[1])
     assert make_model(n_init=1, l1_bound="half").fit(table.data).l1_bound_ == 1 + (root - 1) / 2
-
-
-def test_a_bound_that_never_binds_is_said_to(table):
-    root = np.sqrt(table.data.shape[1])
-    with pytest.warns(UserWarning, match="l1_bound=100 never binds") as said:
-        model = make_model(n_init=1, l1_bound=100.0).fit(table.data)
-    assert said[0].filename == __file__
-    assert model.l1_bound_ == root
 
 
 @pytest.mark.parametrize("init", ["auto", "random", "k-means++", "robust"])
@@ -399,13 +346,6 @@ def test_init_as_callable_is_called_for_each_start():
     model = make_model(init=draw, n_init=6).fit(X)
     assert seen == [(X.shape, 3)] * 6
     assert_same_partition(model.labels_, make_model().fit(X).labels_)
-
-
-def test_more_starts_are_no_worse():
-    X = make_simulation(random_state=0).data
-    few, many = (make_model(n_init=n, trim=0, l1_bound=None, tol=0).fit(X) for n in (1, 50))
-    assert many.inertia_ <= few.inertia_
-    assert make_model(n_init=np.int64(2)).fit(X).n_iter_ > 0
 
 
 @pytest.mark.parametrize(("verbose", "least", "most"), [(0, 0, 0), (1, 2, 6), (2, 4, 100)])
@@ -462,22 +402,6 @@ def test_a_small_far_clump_is_not_a_cluster_but_is_named():
     assert f"has 4 cases only ({', '.join(map(str, outlying))})" in str(said[0].message)
     assert said[0].filename == __file__
     assert model.trimmed_[outlying].all()
-
-
-@pytest.mark.parametrize("trim", [0, 0.1])
-def test_clean_clusters_are_not_suspected(trim):
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        for name in ("tall", "wide"):
-            make_model(trim=trim, l1_bound=1.5).fit(TABLES[name].data)
-    assert said == []
-
-
-def test_a_small_far_clump_is_a_cluster_if_trim_is_below_it():
-    data = make_contaminated("clump_rows", n_features=50, random_state=0)
-    model = make_model(n_clusters=4, trim=0.05, l1_bound=3.0).fit(data.data)
-    assert len(np.unique(model.labels_[data.outliers])) == 1
-    assert np.bincount(model.labels_).min() == data.outliers.sum()
 
 
 # Kinds of arrays
@@ -540,14 +464,6 @@ def test_close_clusters_far_away_in_single_precision():
     cases = (centers + rng.normal(0, 0.2, 300)).astype(np.float32)[:, None]
     model = RobustSparseKMeans(3, trim=0, l1_bound=None, random_state=0).fit(cases)
     assert sorted(np.bincount(model.labels_)) == [50, 50, 200]
-
-
-@pytest.mark.filterwarnings("ignore:.* times as far as")
-def test_columns_of_very_different_scale():
-    rng = np.random.default_rng(0)
-    cases = (rng.normal(0, 1, (100, 3)) + 8 * (np.arange(100) < 50)[:, None]) * [1, 1, 1e25]
-    model = RobustSparseKMeans(2, l1_bound=None, random_state=0).fit(cases.astype(np.float32))
-    assert sorted(np.bincount(model.labels_)) == [50, 50]
 
 
 @pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")

@@ -5,14 +5,12 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.exceptions import NotFittedError
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.files import write_ranked_lists
 from rskc.markers import effects_between, marker_effects
 from rskc.model.fitted import with_cases
-from skips import skip_without
 
 THREE = np.repeat([0, 1, 2], 4)
 
@@ -85,17 +83,6 @@ def test_counts_with_many_zeros_have_a_standard_deviation():
     assert_allclose(found.effects[:, 0], np.array([-1.6, 1.6]) / np.sqrt(within / 8))
 
 
-def test_a_gene_that_is_off_elsewhere_has_the_spread_of_where_it_is_on():
-    """A robust scale of all cases together would be that of the cells where it is off."""
-    rng = np.random.default_rng(0)
-    labels = np.repeat([0, 1], [30, 70])
-    cells = np.where(labels == 0, rng.normal(5, 1, 100), 0.001 * rng.normal(size=100))[:, None]
-    found = effects_between(cells, labels, 2)
-    own = cells[:30, 0]
-    assert_allclose(found.scales, np.sqrt(np.sum((own - own.mean()) ** 2) / 98), rtol=0.01)
-    assert 5 < found.effects[0, 0] < 15
-
-
 def test_a_constant_feature_has_no_effect_and_one_without_spread_a_finite_one():
     labels = np.repeat([0, 1], 5)
     cells = np.column_stack([np.full(10, 0.1), labels])
@@ -138,15 +125,6 @@ def test_sparse_and_single_precision_tables_and_cases_left_out():
     X[~kept] = 1e9
     one, other = effects_between(X, labels, 3), effects_between(X[kept], labels[kept], 3)
     assert_array_equal(one.effects, other.effects)
-
-
-def test_features_do_not_influence_one_another(monkeypatch):
-    X = table()
-    whole = effects_between(X, THREE, 3)
-    monkeypatch.setattr("rskc.markers.CELLS_AT_ONCE", 24)  # two features at a time
-    for left, right in zip(whole, effects_between(X, THREE, 3), strict=True):
-        assert_array_equal(left, right)
-    assert_array_equal(effects_between(X[:, 3:4], THREE, 3).effects, whole.effects[:, 3:4])
 
 
 def test_cells_of_many_cases_are_cut_by_some(monkeypatch):
@@ -245,44 +223,6 @@ def test_one_cluster_has_none(X, tmp_path):
     assert np.isnan(marker_effects(one, X).effects).all()
     with pytest.raises(ValueError, match="nothing to be compared with"):
         write_ranked_lists(one, X, tmp_path)
-
-
-def test_names_are_those_of_the_frame(X):
-    names = [f"gene {j}" for j in range(X.shape[1])]
-    frame = pd.DataFrame(X, columns=names)
-    model = RobustSparseKMeans(3, n_init=5, random_state=0).fit(frame)
-    assert set(model.markers_frame(frame).feature) <= set(names)
-    with pytest.raises(ValueError, match="same order"):
-        model.markers_frame(frame[names[::-1]])
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"n_top": 0}, "n_top=0 must be an integer >= 1 or None"),
-        ({"min_effect": -1}, "min_effect=-1 must be a number >= 0"),
-        ({"min_effect": np.nan}, "min_effect=nan"),
-        ({"selection_probabilities": [0.5]}, "for each of the 60 features"),
-        ({"selection_probabilities": np.full(60, 1.5)}, "from 0 to 1"),
-        ({"selection_probabilities": "all"}, "selection_probabilities must"),
-    ],
-)
-def test_bad_input(model, X, given, words):
-    with pytest.raises(ValueError, match=words):
-        model.markers_frame(X, **given)
-    with pytest.raises(NotFittedError):
-        RobustSparseKMeans(3).markers_frame(X)
-    with pytest.raises(ValueError, match="X has 59 cases and the model was fitted to 60"):
-        model.markers_frame(X[:-1])
-
-
-def test_dask_arrays_give_the_same(model, X):
-    skip_without("dask")
-    import dask.array as da
-
-    blocks = da.from_array(X, chunks=(20, -1))
-    lazy = RobustSparseKMeans(3, trim=0.05, l1_bound=4, n_init=5, random_state=0).fit(blocks)
-    pd.testing.assert_frame_equal(lazy.markers_frame(blocks), model.markers_frame(X))
 
 
 # --- ranked lists

@@ -14,7 +14,7 @@ from rskc import RobustSparseKMeans, planning
 from rskc.datasets import make_simulation
 from rskc.model import fitting
 from rskc.selection import Stability
-from rskc.utils.wording import in_bytes, in_time
+from rskc.utils.wording import in_bytes
 from skips import skip_without
 
 # Shapes and settings that no constant of rskc.planning was settled on.
@@ -142,15 +142,6 @@ def test_a_search_is_not_stopped_before_its_first_task(data, monkeypatch):
     assert rskc.plan(data, search).expected_seconds > 0
 
 
-def test_parts_leave_model_and_data_as_they_are(data):
-    model, before = RobustSparseKMeans(3, n_init=2, verbose=0), data.copy()
-    known = model.get_params()
-    rskc.plan(data, model)
-    assert model.get_params() == known
-    assert not hasattr(model, "labels_")
-    assert (data == before).all()
-
-
 def test_reads_of_blocks_are_counted():
     skip_without("dask")
     import dask
@@ -179,41 +170,11 @@ def test_reads_of_blocks_are_counted():
         assert told.reads == pytest.approx(sum(read) / len(X), rel=0.3)
 
 
-def test_a_table_without_a_known_length_is_refused():
-    skip_without("dask")
-    import dask.array as da
-
-    X = da.ones((100, 3), chunks=(50, 3))
-    with pytest.raises(ValueError, match="compute_chunk_sizes"):
-        rskc.plan(X[X[:, 0] > 0], RobustSparseKMeans(2))
-
-
 def test_a_search_on_a_part_is_as_small_as_was_asked(data):
     """A rehearsal makes its search on fewer cases than it has, and cells are kept as in a whole."""
     model = RobustSparseKMeans(2, trim=0.1, l1_bound=2.0, n_init=2, random_state=0)
     fitting.fit(model, data, n_searched=30, share=0.5)
     assert len(model.labels_) == 60
-
-
-@pytest.mark.parametrize(
-    ("amount", "words"),
-    [
-        (900, "900 bytes"),
-        (1500, "1.5 kB"),
-        (999_600, "1 MB"),
-        (2.34e10, "23 GB"),
-        (5e12, "5000 GB"),
-    ],
-)
-def test_amounts_of_memory(amount, words):
-    assert in_bytes(amount) == words
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(0.1, "1 second"), (150, "2 minutes"), (9e3, "2 hours")]
-)
-def test_times(seconds, words):
-    assert in_time(seconds) == words
 
 
 @pytest.mark.parametrize(

@@ -125,57 +125,6 @@ def test_no_private_name_crosses_the_border_of_a_package(path):
     assert not private, f"{unit(path)} must not import {private}"
 
 
-@pytest.mark.parametrize(
-    ("importer", "imported", "allowed"),
-    [
-        ("cli", "report", True),
-        ("estimator", "solver", True),
-        ("solver", "engines", True),
-        ("solver", "solver", True),
-        ("displays", "pictures", True),
-        ("__init__", "estimator", True),
-        ("inputs", "solver", True),
-        ("solver", "estimator", False),
-        ("engines", "solver", False),
-        ("engines", "inputs", False),
-        ("selection", "displays", False),
-        ("report", "files", False),
-        ("datasets", "estimator", False),
-        ("solver", "no_such_module", False),
-    ],
-)
-def test_the_rule_itself(importer, imported, allowed):
-    assert may_import(importer, imported) is allowed
-
-
-@pytest.mark.parametrize(
-    ("importer", "name", "crosses"),
-    [
-        ("report", "rskc.displays._style.PALETTE", True),
-        ("report", "rskc.displays.cases._plane", True),
-        ("cli", "rskc._secrets.x", True),
-        ("displays", "rskc.displays._style.PALETTE", False),
-        ("report", "rskc.pictures.planes.plane", False),
-    ],
-)
-def test_the_rule_of_private_names(importer, name, crosses):
-    assert crosses_privately(importer, name.split(".")) is crosses
-
-
-@pytest.mark.parametrize(
-    ("statement", "name"),
-    [
-        ("import rskc.solver.weights", "rskc.solver.weights"),
-        ("from rskc.estimator import X", "rskc.estimator.X"),
-        ("from . import memory", "rskc.engines.memory"),
-        ("from .memory import X", "rskc.engines.memory.X"),
-        ("from ..solver import X", "rskc.solver.X"),
-    ],
-)
-def test_relative_imports_are_understood(statement, name):
-    assert absolute_names(ast.parse(statement).body[0], SOURCE / "engines" / "any.py") == [name]
-
-
 def heavy_modules_after(statement):
     code = f"import sys; {statement}; print(*(name for name in {HEAVY} if name in sys.modules))"
     command = [sys.executable, "-c", code]

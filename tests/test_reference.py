@@ -18,7 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from definitions import plain_between
 from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.engines import Partitions, engine_for
-from rskc.metrics import classification_error_rate, revised_silhouette
+from rskc.metrics import classification_error_rate
 from rskc.solver import Problem
 from rskc.solver.alternate import examine
 from rskc.solver.weights import sparse_weights
@@ -154,26 +154,6 @@ def test_weights_agree(golden, run):
         weights = sparse_weights(step.between, run["L1"])
         assert_allclose(weights, entry["weights"], rtol=0, atol=2 * RSKC_PRECISION)
         assert weights @ step.between == pytest.approx(entry["WBSS"], rel=RSKC_PRECISION)
-
-
-class AsReturned:
-    """RSKC's centers and weights as a model."""
-
-    def __init__(self, run):
-        self.centers, self.weights = np.array(run["centers"]), np.array(run["weights"])
-
-    def _apply(self, method, X):
-        assert method == "squared"
-        engine = engine_for(X)
-        centers = engine.place(self.centers[:, None, :])
-        labels = np.zeros((len(centers), len(X)), np.int32)
-        return engine.distances(labels, centers, self.weights[None]).T * engine.unit
-
-
-@each_run(sparse, complete)
-def test_revised_silhouettes_agree(golden, run):
-    found = revised_silhouette(AsReturned(run), golden.X)
-    assert_allclose(found.values, run["revised_silhouette"], rtol=0, atol=1e-9)
 
 
 # ---- The whole fit, at the default number of restarts

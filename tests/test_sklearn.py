@@ -5,25 +5,18 @@ from threading import Event, Thread
 
 import joblib
 import numpy as np
-import pandas as pd
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from sklearn.base import clone
-from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectFromModel
-from sklearn.metrics import rand_score
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import ThreadpoolController
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_figure1
-from skips import Optional
 
-pl = Optional("polars")
 DATA = make_figure1(n_samples=90, n_features=20, random_state=0)
 X = DATA.data
 FITTED = ("labels_", "cluster_centers_", "feature_weights_", "trimmed_", "outliers_", "objective_")
@@ -53,18 +46,6 @@ def test_estimator_checks(estimator, check):
     check(estimator)
 
 
-def test_pipeline_is_the_steps_one_by_one():
-    Z = StandardScaler().fit_transform(X)
-    alone = make_model().fit(Z)
-    pipeline = make_pipeline(StandardScaler(), make_model())
-    assert_array_equal(pipeline.fit_predict(X), alone.labels_)
-    assert_array_equal(pipeline.predict(X), alone.labels_)
-    assert_array_equal(pipeline.transform(X), alone.transform(Z))
-    assert pipeline.score(X) == alone.score(Z)
-    names = [f"robustsparsekmeans{k}" for k in range(3)]
-    assert_array_equal(pipeline.get_feature_names_out(), names)
-
-
 def test_grid_search_maximizes_the_score():
     grid = GridSearchCV(make_model(), {"n_clusters": [1, 3], "trim": [0.1]}, cv=3)
     grid.fit(X[np.random.default_rng(0).permutation(len(X))])
@@ -79,10 +60,6 @@ def test_a_clone_is_unfitted_and_fits_alike():
     with pytest.raises(NotFittedError):
         copy.predict(X)
     assert_same_fit(copy.fit(X), model)
-
-
-def test_set_params_is_as_good_as_the_constructor():
-    assert_same_fit(make_model(trim=0.4).set_params(trim=0.1).fit(X), make_model(trim=0.1).fit(X))
 
 
 def via_pickle(model, tmp_path):
@@ -103,30 +80,10 @@ def test_a_stored_model_predicts_alike(send, tmp_path):
     assert_array_equal(again.transform(X), model.transform(X))
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_set_output(library):
-    kind = {"pandas": pd, "polars": pl}[library].DataFrame
-    model = make_model().fit(X)
-    plain = model.transform(X)
-    frame = model.set_output(transform=library).transform(X)
-    assert isinstance(frame, kind)
-    assert list(frame.columns) == list(model.get_feature_names_out())
-    assert_array_equal(frame.to_numpy(), plain)
-
-
 def test_fit_transform_and_fit_predict():
     model = make_model().fit(X)
     assert_array_equal(make_model().fit_transform(X), model.transform(X))
     assert_array_equal(make_model().fit_predict(X), model.labels_)
-
-
-def test_select_from_model_selects_the_support():
-    selector = SelectFromModel(
-        make_model(), importance_getter="feature_weights_", threshold=1e-9
-    ).fit(X)
-    assert_array_equal(selector.get_support(), selector.estimator_.get_support())
-    assert selector.get_support()[DATA.informative].all()
-    assert_array_equal(selector.transform(X), X[:, selector.estimator_.get_support()])
 
 
 def test_select_from_model_needs_no_getter():
@@ -138,14 +95,6 @@ def test_select_from_model_needs_no_getter():
     assert not hasattr(make_model(), "feature_importances_")
 
 
-def test_transform_gives_distances_as_k_means_does():
-    model = make_model(trim=0, l1_bound=None).fit(X)
-    means = KMeans(3, init=model.cluster_centers_, n_init=1, max_iter=1).fit(X)
-    means.cluster_centers_ = model.cluster_centers_
-    assert_allclose(model.transform(X), means.transform(X), rtol=1e-10)
-    assert_allclose(model.transform(X).min(axis=1) ** 2, model.distances_, rtol=1e-9)
-
-
 def test_a_generator_is_a_seed():
     fits = [make_model(random_state=np.random.default_rng(5)).fit(X) for _ in range(2)]
     assert_array_equal(fits[0].labels_, fits[1].labels_)
@@ -153,25 +102,6 @@ def test_a_generator_is_a_seed():
     generator = np.random.default_rng(5)
     make_model(random_state=generator).fit(X)
     assert generator.random() != np.random.default_rng(5).random()  # it went on
-
-
-def test_selection_before_clustering_in_one_pipeline():
-    selector = SelectFromModel(
-        make_model(n_features=2, l1_bound="auto"),
-        importance_getter="feature_weights_",
-        threshold=1e-9,
-    )
-    pipeline = make_pipeline(selector, make_model(trim=0, l1_bound=None))
-    assert rand_score(pipeline.fit_predict(X), DATA.target) > 0.97
-    assert pipeline[-1].n_features_in_ == 2
-
-
-def test_get_support_as_mask_and_as_numbers():
-    model = make_model().fit(X)
-    assert_array_equal(model.get_support(), model.feature_weights_ > 0)
-    assert_array_equal(model.get_support(indices=True), np.flatnonzero(model.feature_weights_))
-    with pytest.raises(NotFittedError):
-        make_model().get_support()
 
 
 def test_fits_in_threads_are_the_fits_one_by_one():

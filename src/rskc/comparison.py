@@ -115,8 +115,7 @@ class SolutionComparison:
             lines.append(f"cluster {b} is new: {listed(others or ['no cases'], MOST_NAMES)}")
         return lines
 
-    def __str__(self) -> str:
-        return self.summary()
+    __str__ = summary
 
     def __repr__(self) -> str:
         return f"<SolutionComparison: {self.headline}>"

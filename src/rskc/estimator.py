@@ -14,15 +14,8 @@ import rskc.model.fitting as fitting
 from rskc.exceptions import warn_user
 from rskc.inputs.arrays import model_to_numpy, to_numpy, to_numpy_pair
 from rskc.markers import LEAST_EFFECT, marker_effects, markers_frame
+from rskc.model import summary
 from rskc.model.fitted import PredictionMixin
-from rskc.model.summary import (
-    cases_frame,
-    describe,
-    describe_html,
-    features_frame,
-    flagged_cells,
-    frame_of_cells,
-)
 
 
 class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
@@ -346,7 +339,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         ``center_1``, ...: of a category the shares in words, of an ordinal one the mean rank.
         """
         check_is_fitted(self, "cluster_centers_")
-        return features_frame(model_to_numpy(self))
+        return summary.features_frame(model_to_numpy(self))
 
     def cases_frame(self, X: Any = None) -> Any:
         """Return a pandas.DataFrame with one row per case of the fit.
@@ -361,7 +354,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         ``silhouette``, the revised one; with one cluster these two are missing.
         """
         check_is_fitted(self, "cluster_centers_")
-        return cases_frame(*to_numpy_pair(self, X))
+        return summary.cases_frame(*to_numpy_pair(self, X))
 
     def cells_frame(self, X: Any) -> Any:
         """Return a pandas.DataFrame with one row per outlying cell, the farthest first.
@@ -372,7 +365,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         """
         check_is_fitted(self, "cluster_centers_")
         model, X = to_numpy_pair(self, X)
-        return frame_of_cells(model, flagged_cells(model, X))
+        return summary.frame_of_cells(model, summary.flagged_cells(model, X))
 
     def markers_frame(
         self,
@@ -426,7 +419,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
     def summary(self) -> str:
         """Describe settings and result in a few lines."""
         check_is_fitted(self, "cluster_centers_")
-        return describe(model_to_numpy(self))
+        return summary.describe(model_to_numpy(self))
 
     def report(self, X: Any, path: Any = None) -> Any:
         """Make an HTML page that explains the result, with charts and tables, without a network.
@@ -461,7 +454,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         """Describe a fitted model for a notebook; scikit-learn would count outputs as features."""
         if not hasattr(self, "cluster_centers_"):
             return estimator_html_repr(self)
-        return describe_html(model_to_numpy(self))
+        return summary.describe_html(model_to_numpy(self))
 
     @property
     def _n_features_out(self) -> int:

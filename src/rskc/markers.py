@@ -127,11 +127,7 @@ def regular_clusters(model: Any) -> np.ndarray:
 
 
 def effects_between(
-    table: Any,
-    clusters: np.ndarray,
-    K: int,
-    indicators: Any = (),
-    masses: np.ndarray | None = None,
+    table: Any, clusters: np.ndarray, K: int, indicators: Any = (), masses: np.ndarray | None = None
 ) -> MarkerEffects:
     """Compute the effects in a table (n, p), which may be sparse; -1 leaves a case out.
 

@@ -195,12 +195,8 @@ def revised_silhouette(model: Any, X: Any) -> RevisedSilhouette:
             "The revised silhouette compares the nearest center with the second nearest, and "
             "n_clusters=1 has none; fit a model with n_clusters >= 2."
         )
-    nearest, a = _least(distances)
-    others = distances.copy()
-    np.put_along_axis(others, nearest[:, None], np.inf, axis=1)
-    second, b = _least(others)
-    # Where all others are infinitely far, argmin may have come upon the nearest again.
-    second = np.where(np.isinf(b), nearest == 0, second)
+    nearest, second = np.argsort(distances, axis=1, kind="stable")[:, :2].T
+    a, b = (np.take_along_axis(distances, k[:, None], axis=1)[:, 0] for k in (nearest, second))
     values = (np.isinf(b) & np.isfinite(a)).astype(b.dtype)
     known = (b > 0) & np.isfinite(b)
     values[known] = (b[known] - a[known]) / b[known]
@@ -390,12 +386,6 @@ def _joined_pairs(codes: np.ndarray, masses: np.ndarray | None) -> Any:
         codes = np.unique(codes, return_inverse=True)[1]
     sizes = np.bincount(codes, masses)
     return int(sizes @ sizes) if masses is None else float(sizes @ sizes)
-
-
-def _least(distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Find the column of the least entry of each row, and that entry."""
-    columns = distances.argmin(axis=1)
-    return columns, np.take_along_axis(distances, columns[:, None], axis=1)[:, 0]
 
 
 def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:

@@ -25,15 +25,81 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.sparse import issparse
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 
-from rskc.inputs.arrays import is_dask, is_on_device
-from rskc.inputs.parts import AnyTable
+from rskc.inputs.arrays import as_blocks, is_dask, is_on_device
+from rskc.inputs.categories import CategoryEncoder, encoded_blocks
+from rskc.inputs.frames import NUMBERS, kinds_of
 from rskc.inputs.validation import check_device, is_word
 from rskc.model.fitting import fit
 from rskc.selection.search import Search
 from rskc.solver.problem import Problem
 from rskc.solver.search import auto_starts, search_size
 from rskc.utils.wording import count, in_bytes, in_time
+
+
+@dataclass(frozen=True)
+class AnyTable:
+    """A table of any kind, of which parts are taken."""
+
+    X: Any
+    weights: np.ndarray | None
+
+    @classmethod
+    def of(cls, X: Any, sample_weight: Any) -> AnyTable:
+        """Take a table as ``fit`` does."""
+        if is_dask(X):
+            is_coded = hasattr(X, "columns") and set(kinds_of(X._meta)) != {NUMBERS}
+            X = encoded_blocks(X, CategoryEncoder().fit(X)) if is_coded else as_blocks(X)
+            if np.isnan(X.shape[0]):
+                raise ValueError(
+                    "X does not know how many cases it has, and a plan needs their number; call "
+                    "X.compute_chunk_sizes() before."
+                )
+        elif not hasattr(X, "shape"):
+            X = np.asarray(X)
+        if len(X.shape) != 2 or 0 in X.shape:
+            raise ValueError(f"X has shape {tuple(X.shape)}; it must have cases and features.")
+        return cls(X, None if sample_weight is None else np.asarray(sample_weight))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of cases and of features."""
+        return int(self.X.shape[0]), int(self.X.shape[1])
+
+    @property
+    def n_cells(self) -> int:
+        """The number of cells."""
+        return self.shape[0] * self.shape[1]
+
+    @cached_property
+    def n_bytes(self) -> int:
+        """The bytes of the data."""
+        X = self.X
+        if issparse(X):
+            X = X.tocsr()
+            return X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+        if hasattr(X, "memory_usage"):  # of pandas
+            return int(X.memory_usage(index=False).sum())
+        return int(getattr(X, "nbytes", 8 * X.shape[0] * X.shape[1]))
+
+    def part(self, n: int, p: int) -> AnyTable:
+        """Return some evenly spaced cases and features, in memory or on the device of the data."""
+        rows, columns = (
+            np.linspace(0, most - 1, size).astype(np.int64)
+            for most, size in zip(self.shape, (n, p), strict=True)
+        )
+        weights = None if self.weights is None else self.weights[rows]
+        if is_on_device(self.X):
+            from array_api_compat import array_namespace, device
+
+            xp, X = array_namespace(self.X), self.X
+            for axis, index in enumerate((rows, columns)):
+                X = xp.take(X, xp.asarray(index, device=device(X)), axis=axis)
+            return AnyTable(X, weights)
+        X = _safe_indexing(self.X, rows) if n < self.shape[0] else self.X
+        return AnyTable(_safe_indexing(X, columns, axis=1) if p < self.shape[1] else X, weights)
+
 
 CLOCK = time.perf_counter
 # Cells of the first part, and how much larger each of the next is, while it takes less than this
@@ -54,7 +120,7 @@ SPREAD, KNOWN_SPREAD = 1.6, 1.2
 # Of blocks: the bytes of a case while outliers are judged, and what a thread makes of its block.
 CASE_BYTES, BLOCK_SHARE = 40, 4.5
 # Blocks of the part whose reads are counted.
-COUNTED_BLOCKS = 8
+COUNTED_BLOCKS, COUNTED_CELLS = 8, 2**19
 
 
 @dataclass(frozen=True)
@@ -354,7 +420,7 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     """Add to a fit in memory the reads, and what tasks take, of a fit of some blocks."""
     import dask
 
-    from rskc.engines.blocks.data import CountedRows, some_blocks
+    from rskc.engines.blocks.data import CountedRows, read_blocks, spaced_blocks
     from rskc.engines.blocks.schedulers import scheduler_for
 
     X, (n, p), scheduler = table.X, table.shape, scheduler_for()
@@ -363,11 +429,14 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
 
         scheduler.most_threads = DEVICE_THREADS
     n_blocks, threads, budget = len(X.chunks[0]), scheduler.n_threads, scheduler.budget()
-    start = CLOCK()
-    known, n_read = some_blocks(X, LONG_WORK // (p * model.n_clusters))
-    a_read = (CLOCK() - start) / n_read * n_blocks * min(n_read, threads) / threads
+    # A pass reads in order, by all threads: files are read fastest so. The first read warms up.
+    spaced = spaced_blocks(X, LONG_WORK // (p * model.n_clusters))
+    known = read_blocks(X, spaced)
+    start, timed = CLOCK(), range(min(threads, n_blocks))
+    read_blocks(X, timed)
+    a_read = (CLOCK() - start) * n_blocks / len(timed)
     parts = _Parts(AnyTable(known, None), model, (n, p), in_blocks=True)
-    needs, small = _needs(parts), FIRST_CELLS // p
+    needs, small = _needs(parts), COUNTED_CELLS // p
     few, rows = (small, 2 * STEP * small) if small < parts.size < n else (None, STEP * small)
     known = known[:rows]
     share, n_counted = known.size / (n * p), min(n_blocks, COUNTED_BLOCKS, len(known))

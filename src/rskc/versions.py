@@ -19,10 +19,10 @@ def package_version(name: str) -> str:
 def describe_passes() -> str:
     """Describe the passes in one sentence, for the end of an installation."""
     facts = passes_facts()
-    if facts["passes"] == "compiled":
-        threads = "with OpenMP" if facts["OpenMP"] == "yes" else "without OpenMP"
-        return f"the compiled passes are installed, {threads}."
-    return "the NumPy passes are installed, which give the same results more slowly."
+    if facts["passes"] == "NumPy":
+        return "the NumPy passes are installed, which give the same results more slowly."
+    threads = "with OpenMP" if facts["OpenMP"] == "yes" else "without OpenMP"
+    return f"the compiled passes are installed, {threads}."
 
 
 def passes_facts() -> dict[str, str]:
@@ -30,10 +30,8 @@ def passes_facts() -> dict[str, str]:
     from rskc.engines import passes_info
 
     info = passes_info()
-    return {
-        "passes": "compiled" if info["compiled"] else "NumPy",
-        "OpenMP": "yes" if info["openmp"] else "no",
-    }
+    passes = "compiled" if info["compiled"] else "NumPy"
+    return {"passes": passes, "OpenMP": "yes" if info["openmp"] else "no"}
 
 
 def has_gil() -> bool:

@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import html
 import importlib.util
-import io
 import json
 import os
 import re
@@ -14,7 +13,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 import time
 import warnings
 from pathlib import Path
@@ -30,7 +28,6 @@ import rskc
 from commands import labels, refused, run
 from rskc.cli import _commands as pages
 from rskc.cli._commands import app
-from rskc.cli._console import Console
 from rskc.cli._options import Basics, ExploredSettings, Searching
 from rskc.cli._output import results_folder
 from rskc.cli._work import checkpoint_noted
@@ -127,17 +124,6 @@ def test_the_model_is_that_of_the_estimator(here, frame):
     assert saved.extra["sha256"] == sha256_of("table.csv")
 
 
-@pytest.mark.parametrize("option", ["--json", "--quiet"])
-def test_json_and_quiet(here, option):
-    result = run(*FIT, "--no-report", option)
-    assert result.stderr == ""
-    if option == "--quiet":
-        assert result.stdout == ""
-        return
-    written = json.loads(Path("table-rskc/summary.json").read_text("utf-8"))
-    assert json.loads(result.stdout) == written
-
-
 def test_clusters_and_bound_are_chosen_on_request(here):
     summary = json.loads(run(*CHOOSE, "--l1-bound", "choose", "--json").stdout)
     assert [each["search"] for each in summary["searches"]] == ["Stability", "GapL1"]
@@ -150,27 +136,6 @@ def test_clusters_and_bound_are_chosen_on_request(here):
         "How many features: the gap",
     ):
         assert words in page
-
-
-def test_warnings_are_sentences(here):
-    result = run(*FIT, "--no-report", "--l1-bound", "50")
-    assert "Bound never binds: --l1-bound is so large" in result.stdout
-    assert ".py" not in result.stdout + result.stderr
-    summary = json.loads(Path("table-rskc/summary.json").read_text("utf-8"))
-    assert len(summary["warnings"]) >= 1
-
-
-def test_columns_left_out_are_named(here, frame):
-    frame.assign(gene3=1.0, city="x").to_csv("table.csv", index=False)
-    result = run("fit", "table.csv", "-k", "3", "--text-columns", "drop", "--no-report")
-    assert "'city' (text)" in result.stderr
-    assert "'gene3'" in result.stderr
-
-
-@pytest.mark.parametrize("wanted", [["--n-features", "4"], ["--l1-bound", "none"]])
-def test_numbers_of_features(here, wanted):
-    summary = json.loads(run(*FIT, "--no-report", "--json", *wanted).stdout)
-    assert summary["result"]["n_features"] == (4 if "4" in wanted else 12)
 
 
 # --- tables
@@ -221,46 +186,6 @@ def test_hostile_names_do_no_harm(here, frame):
 
 
 # --- refusals
-
-
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (("fit", "no.csv", "-k", "3"), "no such file"),
-        (
-            ("fit", "table.csv", "-k", "3", "--use-column", "group", "--text-columns", "refuse"),
-            "(text, such as 'a' in line 2)",
-        ),
-        ((*FIT[:3], "300", *FIT[4:]), "--clusters=300 is more than"),
-        (("fit", "table.csv", "-k", "three"), "--clusters='three'"),
-        ((*FIT, "--l1-bound", "0.2"), "--l1-bound=0.2"),
-        (
-            ("select-k", "table.csv", "--l1-bound", "choose", "--drop", "group"),
-            "--l1-bound='choose'",
-        ),
-        ((*FIT, "--n-features", "99"), "--n-features=99"),
-        ((*FIT, "--n-features", "3", "--l1-bound", "2"), "--n-features=3 and --l1-bound=2 "),
-        ((*FIT, "--n-features", "3", "--l1-bound", "choose"), "exclude each other"),
-        ((*FIT, "--trim", "0.7"), "--trim=0.7"),
-        ((*FIT, "--seed", "-1"), "--seed=-1"),
-        ((*FIT, "--threads", "0"), "--threads=0"),
-        ((*FIT, "--id-column", "nme"), "given as --id-column"),
-        ((*FIT, "--weight-column", "nme"), "no column 'nme', given as --weight-column"),
-        ((*FIT, "--drop", "gene99"), "no column 'gene99'"),
-        ((*FIT, "--decimal", ";"), "--decimal"),
-        (("select-k", "table.csv", "-k", "2-40", "--drop", "group"), "--clusters=40"),
-        (("select-k", "table.csv", "--splits", "0", "--drop", "group"), "--splits=0"),
-        (("select-l1", "table.csv", "-k", "1", "--drop", "group"), "--clusters=1"),
-        (("compare", "table.csv", "-k", "3", "--trims", "0,2", "--drop", "group"), "trims"),
-        (("predict", "table.csv", "table.csv"), "not a model"),
-        (("predict", "no.rskc", "table.csv"), "is not there"),
-        (("predict", ".", "table.csv"), "no model.rskc"),
-        (("report", "no.rskc", "table.csv"), "is not there"),
-    ],
-)
-def test_one_sentence_for_each_thing_that_is_wrong(here, args, words):
-    assert words in refused(*args)
-    assert os.listdir() == ["table.csv"]
 
 
 @pytest.mark.parametrize(
@@ -380,11 +305,6 @@ def test_closed_streams_change_nothing(here, closed):
     assert {file.name for file in Path("table-rskc").iterdir()} == FILES - {"report.html"}
 
 
-@pytest.mark.parametrize("mark", ["::", "", '"', "\n", "\u00e9"])
-def test_separators_of_another_kind_are_refused(here, mark):
-    assert "does not separate cells" in refused("fit", "table.csv", "-k", "2", "--separator", mark)
-
-
 def test_a_file_in_the_way_is_left_alone(here):
     Path("table-rskc").write_text("mine", "utf-8")
     assert "is a file" in refused(*FIT, "--force")
@@ -457,25 +377,6 @@ def test_one_cluster_has_no_markers_and_no_lists(here):
 # --- predict
 
 
-def test_predicting_the_same_table_gives_the_same(here):
-    run(*QUICK)
-    fitted = labels("table-rskc")
-    result = run("predict", "table-rskc", "table.csv", "--out", "new/labels.csv")
-    assert "45 cases" in result.stdout
-    found = labels("new")
-    assert list(found) == [
-        "case",
-        "cluster",
-        "distance",
-        "unweighted_distance",
-        "outlier",
-        "observed",
-    ]
-    for name in ("case", "cluster", "outlier"):
-        assert list(found[name]) == list(fitted[name])
-    np.testing.assert_allclose(found.distance, fitted.distance, rtol=1e-9)
-
-
 @pytest.mark.parametrize(("of", "scale"), [("rows", "robust"), ("columns", "classic")])
 def test_what_was_standardized_is_standardized_again(here, frame, of, scale):
     scaled = frame.assign(gene0=frame.gene0 * 1000 + 5, gene1=2.5)
@@ -507,27 +408,6 @@ def test_the_python_of_the_page_repeats_the_run(here, frame, of, scale):
     assert list(names["model"].case_names_in_) == list(labels("table-rskc").case)
     again = Path("report.html").read_text("utf-8")
     assert re.findall("<p class=.headline.>.*", again) == re.findall("<p class=.headline.>.*", page)
-
-
-def test_columns_may_come_in_any_order_and_with_others(here, frame):
-    run(*QUICK)
-    frame.iloc[:, ::-1].assign(more=7.0, note="text").to_csv("mixed.csv", index=False)
-    result = run("predict", "table-rskc", "mixed.csv")
-    assert "'more'" in result.stderr
-    assert "'note'" in result.stderr
-    found = labels(".", "mixed-labels.csv")
-    assert list(found.case) == list(frame.patient)
-    assert list(found.cluster) == list(labels("table-rskc").cluster)
-
-
-def test_missing_columns_are_counted_and_named(here, frame):
-    run(*QUICK)
-    frame.drop(columns=["gene3", "gene4", "gene7"]).to_csv("short.csv", index=False)
-    told = refused("predict", "table-rskc", "short.csv")
-    assert "lacks 2 of the 6 columns that the model needs" in told
-    assert "'gene3', 'gene4';" in told
-    frame.assign(gene3="high").to_csv("text.csv", index=False)
-    assert "holds no numbers" in refused("predict", "table-rskc", "text.csv")
 
 
 def test_predictions_are_a_summary_in_the_terminal_and_the_rest_in_a_file(here):
@@ -583,35 +463,6 @@ def test_searches_say_what_they_found_and_leave_a_folder_if_asked(here, name):
     assert len(search["changes"]) == (name == "compare")
 
 
-def test_clest_takes_numbers_and_ranges(here):
-    given = ("-k", "2,3-4", "--splits", "2", "--references", "3", "--n-init", "2", "--jobs", "1")
-    given += ("--method", "clest", "--label-column", "group")
-    search = json.loads(run("select-k", "table.csv", *given, "--json").stdout)["searches"][0]
-    assert [row["n_clusters"] for row in search["table"]] == [2, 3, 4]
-
-
-def test_silhouettes_and_outliers_are_the_same_everywhere(here):
-    text = run("fit", "table.csv", "-k", "3", "--label-column", "group", "--out", "found").stdout
-    cases = pd.read_csv("found/labels.csv")
-    result = json.loads(Path("found/summary.json").read_text("utf-8"))["result"]
-    means = cases[~cases["outlier"]].groupby("cluster")["silhouette"].mean()
-    assert [row["silhouette"] for row in result["clusters"]] == pytest.approx(means.tolist())
-    page = Path("found/report.html").read_text("utf-8")
-    mean = cases["silhouette"][~cases["outlier"]].mean()
-    assert f"<dt>mean silhouette without outliers</dt><dd>{mean:.2f}</dd>" in page
-    for mean in means:
-        assert f"{mean:.2f}" in text
-        assert f'<td class="n" data-label="Silhouette">{mean:.2f}</td>' in page
-    by_either = cases["outlier_weighted"] | cases["outlier_unweighted"]
-    assert cases["outlier"].equals(by_either)
-    assert result["n_outliers"] == cases["outlier"].sum()
-    words = " ".join(text.split())
-    assert f"{result['n_features_different']} of" in words
-    assert "differ between the clusters" in words
-    assert "differ between the clusters" in page
-    assert "features matter" not in words + page
-
-
 def test_changes_between_two_saved_results(here):
     run(*QUICK, "--out", "three")
     run(*QUICK, "--out", "two", "--clusters", "2", "--n-features", "4")
@@ -643,15 +494,6 @@ def test_checkpoints_go_on_and_are_not_mixed_up(here):
 
 
 # --- report, demo, versions, help
-
-
-def test_report_from_a_saved_result(here):
-    run(*QUICK, "--standardize", "rows", "--no-report")
-    run("report", "table-rskc", "table.csv", "--title", "My page")
-    assert "My page" in Path("table-rskc/report.html").read_text("utf-8")
-    assert "--force" in refused("report", "table-rskc", "table.csv")
-    result = run("report", "table-rskc/model.rskc", "table.csv", "-o", "a/b.html", "--json")
-    assert json.loads(result.stdout)["warnings"] == []
 
 
 def test_report_of_a_saved_result_keeps_what_is_known_of_it(chosen, monkeypatch):
@@ -698,14 +540,6 @@ def test_versions(here):
     assert rskc.__version__ in run("--version").stdout
     assert "numpy" in run("versions").stdout
     assert json.loads(run("versions", "--json").stdout)["rskc"] == rskc.__version__
-
-
-def test_help_has_examples_and_groups():
-    text = run("fit", "--help").stdout
-    for words in ("Examples", "rskc fit iris.csv", "Reading the table", "Model", "Results"):
-        assert words in text
-    for line in run("--help").stdout.splitlines():
-        assert len(line) <= 80
 
 
 # --- as a process
@@ -823,30 +657,6 @@ def test_a_table_of_the_selected_features_will_do(here, scaling):
     assert selected[0] in run("predict", "table-rskc/model.rskc", "less.csv", code=1).stderr
 
 
-def test_rows_are_standardized_by_all_of_their_cells(here):
-    run(*FEW_FEATURES, "--standardize", "rows")
-    table = pd.read_csv("table.csv", index_col=0).drop(columns="group")
-    table.iloc[:, 1:].to_csv("less.csv")
-    assert "lacks 1 of" in run("predict", "table-rskc/model.rskc", "less.csv", code=1).stderr
-
-
-def test_half_samples_are_columns_where_they_chose_the_clusters(chosen, monkeypatch):
-    monkeypatch.chdir(chosen)
-    cases, features = labels("table-rskc"), labels("table-rskc", "features.csv")
-    assert cases.stability.between(0, 1).all()
-    assert features.selection_probability.between(0, 1).all()
-    page = Path("table-rskc/report.html").read_text("utf-8")
-    n_stable = (cases.stability >= 0.9).sum()
-    assert f"{n_stable} of 45 cases keep their cluster" in page
-    markers = labels("table-rskc", "markers.csv").set_index("feature").selection_probability
-    known = features.set_index("feature").selection_probability
-    assert_allclose(markers, known[markers.index])
-    run("fit", "table.csv", "--clusters", "3", "--quiet", "--out", "given")
-    assert "stability" not in labels("given")
-    assert "selection_probability" not in labels("given", "features.csv")
-    assert 'id="sure"' not in Path("given/report.html").read_text("utf-8")
-
-
 def test_a_plan_is_printed_and_nothing_is_written(here):
     result = run("fit", "table.csv", "--clusters", "3", "--plan", "--json")
     assert json.loads(result.stdout)["engine"] == "memory"
@@ -861,24 +671,6 @@ def test_a_long_fit_is_announced(here, monkeypatch):
     result = run("fit", "table.csv", "--clusters", "3", "--no-report")
     assert "Note: This takes " in result.stderr
     assert " of memory." in result.stderr
-
-
-def test_a_log_says_how_far_it_is(monkeypatch):
-    monkeypatch.setattr("rskc.cli._console.PATIENCE", 0.0)
-    monkeypatch.setattr("rskc.cli._console.MINUTE", 0.0)
-    began = threading.Event()
-
-    class Log(io.StringIO):
-        def flush(self):
-            began.set()
-
-    monkeypatch.setattr(sys, "stderr", Log())
-    with Console().busy("Searching") as update:
-        assert began.wait(60)
-        update(2, 100)
-    first, second = sys.stderr.getvalue().splitlines()
-    assert first == "rskc: Searching ..."
-    assert second.startswith("rskc: Searching: 2 of 100 after ")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="permissions and links of POSIX")

@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import os
-import sys
 from pathlib import Path
 
 import dask
@@ -16,7 +15,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from commands import refused, run
 from rskc import load
 from rskc.cli import _blocks, _work
-from rskc.cli._results import Counts
 from rskc.files import blocks, read_model
 from rskc.solver import search
 from skips import skip_without
@@ -152,38 +150,6 @@ def test_files_and_patterns(here, table, folder):
     assert n == (20 if "part.3" in table else N)
 
 
-def test_this_folder(here, monkeypatch):
-    monkeypatch.chdir(here / "big")
-    run("fit", ".", *QUICK, "--out", "../out")
-    assert Path("../out/labels.csv").exists()
-
-
-def test_a_matrix_of_numpy(here, frame):
-    np.save("matrix.npy", frame.drop(columns=["patient", "group"]).to_numpy())
-    for engine in ("memory", "dask"):
-        how = ("--clusters", "3", "--n-init", "5", "--no-report", "--quiet")
-        run("fit", "matrix.npy", *how, "--engine", engine, "--out", engine)
-    assert_same_results("dask", "memory")
-
-
-@pytest.mark.parametrize("of", ["rows", "columns"])
-@pytest.mark.parametrize("scale", ["robust", "classic"])
-def test_standardized_as_in_memory(here, of, scale):
-    plain = ("--trim", "0.1", "--l1-bound", "half")
-    how = (*QUICK, *plain, "--standardize", of, "--scale", scale)
-    run("fit", "whole.parquet", *how)
-    run("fit", "big", *how)
-    assert_same_results("big-rskc", "whole-rskc")
-
-
-def test_columns_as_in_memory(here, frame):
-    how = ("-k", "3", "--n-init", "5", "--no-report", "--text-columns", "drop", "--drop", "gene1")
-    run("fit", "whole.parquet", *how)
-    assert "group" in run("fit", "big", *how).stderr
-    assert_same_results("big-rskc", "whole-rskc")
-    assert list(pd.read_csv("big-rskc/labels.csv").case) == list(frame.patient)
-
-
 def with_text(frame):
     """The table with categories, of which some are in later files only, and text of many values."""
     rng = np.random.default_rng(1)
@@ -245,16 +211,6 @@ def test_categories_that_blocks_cannot_hold(here, frame, monkeypatch):
     assert "cannot be categories in blocks; use --engine memory" in told
 
 
-def test_cases_without_names_are_numbered(here, frame):
-    run("fit", "big", "-k", "3", "--drop", "group", "--drop", "patient", "--quiet", "--no-report")
-    assert list(pd.read_csv("big-rskc/labels.csv").case) == list(range(N))
-
-
-def test_json_is_nothing_but_json(here, cluster):
-    result = run("fit", "big", *FIT, "--json", "--scheduler", cluster.scheduler_address)
-    assert json.loads(result.stdout)["table"]["n_cases"] == N
-
-
 def test_a_cluster_gives_the_same(here, cluster):
     run("fit", "whole.parquet", *QUICK)
     result = run("fit", "big", *FIT, "--no-report", "--scheduler", cluster.scheduler_address)
@@ -274,20 +230,6 @@ def test_a_device_gives_the_same(here, table, monkeypatch):
     run("fit", table, *QUICK, "--device", "cpu", "--out", "found")
     assert_same_results("found", "known")
     assert "--device='tpu' must be" in refused("fit", table, *QUICK, "--device", "tpu")
-
-
-def test_memory_is_passed_on(here, monkeypatch):
-    dask, asked = sys.modules["dask"], []
-    read = _blocks.read_blocks
-
-    def look(*args):
-        asked.append(dask.config.get("rskc.memory"))
-        return read(*args)
-
-    monkeypatch.setattr(_blocks, "read_blocks", look)
-    run("fit", "big", *QUICK, "--memory", "300MB", "--threads", "1")
-    assert asked == [300_000_000]
-    assert dask.config.get("rskc.memory", None) is None
 
 
 # ---- More cases than are shown
@@ -326,17 +268,6 @@ def test_all_cases_are_written_and_some_shown(here, few):
     assert_allclose(kept.distance, model.distances_)
 
 
-def test_the_model_of_cases_without_names_predicts(here, few, frame):
-    frame.drop(columns=["patient", "group"]).to_parquet("plain.parquet", index=False)
-    how = ("--engine", "dask", "--quiet")
-    run("fit", "plain.parquet", "--clusters", "3", "--n-init", "5", "--no-report", *how)
-    labels = pd.read_csv("plain-rskc/labels.csv").set_index("case")
-    model = read_model("plain-rskc/model.rskc").model
-    assert_array_equal(labels.loc[model.case_names_in_].cluster, model.labels_)
-    run("predict", "plain-rskc", "plain.parquet", "--out", "again.csv", *how)
-    assert_array_equal(pd.read_csv("again.csv").cluster, labels.cluster)
-
-
 # ---- predict
 
 
@@ -351,33 +282,7 @@ def test_predictions_are_those_of_the_fit(here, few, scaling):
     pd.testing.assert_frame_equal(found, fitted[found.columns], rtol=1e-9)
 
 
-def test_predicting_on_a_cluster(here, cluster):
-    run("fit", "whole.parquet", *QUICK)
-    address = cluster.scheduler_address
-    told = run("predict", "whole-rskc", "big", "--out", "a.csv", "--scheduler", address, "--json")
-    assert json.loads(told.stdout)["n_cases"] == N
-    run("predict", "whole-rskc", "whole.parquet", "--out", "b.csv")
-    pd.testing.assert_frame_equal(pd.read_csv("a.csv"), pd.read_csv("b.csv"), rtol=1e-12)
-
-
-def test_predict_notices_columns_that_are_missing(here, frame):
-    run("fit", "whole.parquet", *QUICK)
-    Path("less").mkdir()
-    frame.drop(columns="gene0").to_parquet("less/a.parquet", index=False)
-    assert "'gene0'" in refused("predict", "whole-rskc", "less", "--out", "new.csv")
-    assert "--out" in refused("predict", "whole-rskc", "big", "--out", "-")
-    assert not Path("new.csv").exists()
-
-
 # ---- Searches
-
-
-def test_searches_without_a_folder_say_what_they_found(here):
-    how = ("--label-column", "group", "-k", "2-4", "--n-init", "2", "--max-samples", "90")
-    result = run("select-k", "big", *how, "--splits", "4", "--jobs", "1")
-    assert "Searched on 90 of the 240 cases" in joined(result.stdout)
-    assert "of 240 cases" in joined(result.stdout)
-    assert sorted(os.listdir()) == ["big", "whole.parquet"]
 
 
 def test_a_part_is_searched_in_memory_too(here):
@@ -393,23 +298,9 @@ def test_a_part_is_searched_in_memory_too(here):
 # ---- What is refused
 
 
-def test_what_is_wrong_with_a_folder(here, frame):
+def test_what_is_wrong_with_a_folder(here):
     Path("empty").mkdir()
     assert "holds no Parquet file" in refused("fit", "empty", "-k", "3")
-    assert "stands for no Parquet file" in refused("fit", "big/x*.parquet", "-k", "3")
-    assert "no such file or folder; perhaps 'big'" in refused(
-        "fit", "bug", "-k", "3", "--engine", "dask"
-    )
-    refusing = ("--use-column", "group", "--text-columns", "refuse")
-    assert "'group' (text, such as 'a'" in refused("fit", "big", "-k", "3", *refusing)
-    assert "no column 'x'" in refused("fit", "big", *FIT, "--id-column", "x")
-    Path("table.csv").write_text("a,b\n1,2\n")
-    assert "--engine memory" in refused("fit", "table.csv", "-k", "3", "--engine", "dask")
-    assert "features in rows" in refused("fit", "big", *FIT, "--features-in-rows")
-    frame.rename(columns={"gene1": "other"}).to_parquet("big/part.12.parquet")
-    assert "different columns: 'gene1' is in 'part.0.parquet' and not in" in refused(
-        "fit", "big", *FIT
-    )
     Path("big/part.12.parquet").write_bytes(b"PAR1 nonsense")
     assert "part.12.parquet" in refused("fit", "big", *FIT)
     assert not any(name.startswith(("big-", ".big", "bug")) for name in os.listdir())
@@ -421,12 +312,6 @@ def test_columns_that_are_numbers_in_the_first_file_only(here, frame):
     assert "part.12.parquet" in told
     assert "'gene1' holds" in told
     assert not Path("big-rskc").exists()
-
-
-def test_infinite_cells_are_refused_and_nothing_is_left(here, frame):
-    frame.assign(gene1=np.inf).to_parquet("big/part.12.parquet", index=False)
-    assert "column 'gene1': a cell is infinite" in refused("fit", "big", *FIT)
-    assert sorted(os.listdir()) == ["big", "whole.parquet"]
 
 
 def test_no_scheduler_is_one_sentence_in_bounded_time(here, monkeypatch):
@@ -525,41 +410,3 @@ def test_memory_does_not_raise_what_is_free(here, monkeypatch):
     monkeypatch.setattr(_work, "free_memory", lambda: N * 10 * 8)
     run("fit", "whole.parquet", *QUICK, "--memory", "1GB")
     assert json.loads(Path("whole-rskc/summary.json").read_text())["table"]["sha256"] is None
-
-
-def test_report_promises_files_only(here):
-    told = [unboxed(run(command, "--help").stdout) for command in ("fit", "predict", "report")]
-    assert ["folder of Parquet" in each for each in told] == [True, True, False]
-    assert "which must be one file: .csv" in told[2]
-    run("fit", "big", *QUICK)
-    assert "this is a folder, and a file is expected" in refused("report", "big-rskc", "big")
-
-
-# ---- Counts
-
-
-def test_counts_do_not_depend_on_the_parts():
-    rng = np.random.default_rng(0)
-    cases = pd.DataFrame(
-        {
-            "case": np.arange(100),
-            "cluster": rng.integers(0, 3, 100),
-            "distance": rng.permutation(100).astype(float),
-            "outlier": rng.random(100) < 0.3,
-            "trimmed": rng.random(100) < 0.1,
-            "silhouette": np.where(rng.random(100) < 0.1, np.nan, rng.random(100)),
-            "observed": np.where(rng.random(100) < 0.05, 0.0, 1.0),
-        }
-    )
-    once, often = Counts(4), Counts(4)
-    once.add(cases)
-    for start in range(0, 100, 7):
-        often.add(cases.iloc[start : start + 7])
-    for ours, theirs in zip(often.clusters(), once.clusters(), strict=True):
-        assert ours == pytest.approx(theirs)
-    assert often.farthest.case.tolist() == once.farthest.case.tolist()
-    assert once.clusters()[0]["cases"] == (cases.cluster == 0).sum()
-    assert once.clusters()[3] == {"cluster": 3, "cases": 0, "outliers": 0, "silhouette": None}
-    assert often.total("blind") == once.total("blind") == (cases.observed == 0).sum() > 0
-    known = ~cases.outlier & (cases.observed > 0)
-    assert often.silhouette() == pytest.approx(np.nanmean(cases.silhouette[known]))

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import threading
-import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,8 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from commands import labels, refused, run
-from rskc.cli import _console, _output
+import transcripts
+from commands import labels, run
+from rskc.cli import _app
 from rskc.utils.wording import number, percent
 
 rng = np.random.default_rng(0)
@@ -40,93 +40,28 @@ def flat(text):
     return " ".join(text.split())
 
 
-@pytest.mark.parametrize(("column", "quiet"), [("a", []), ("c", ["--quiet"])])
-def test_a_cell_of_1e300_is_an_outlier_and_no_missing_case(put, column, quiet):
-    made = frame()
-    made.loc[7, column] = 1e300
-    put(made)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        result = run(*FIT, *quiet, "--prepare", "none")
-    # On a busy machine a log says what is under way.
-    assert [line for line in result.stderr.splitlines() if not line.endswith(" ...")] == []
-    page = Path("t-rskc/report.html").read_text("utf-8")
-    assert "Nothing that matters is known" not in page
-    assert "without an observed value" not in page
-    assert list(labels("t-rskc").case[labels("t-rskc").outlier]) == [7]
-    if column == "a" and not quiet:
-        assert "Cells too large: 1 case has a cell so large" in flat(result.stdout)
-
-
-def test_cases_without_names_are_named_by_their_line_too(put):
-    made = frame()
-    made.loc[7, "c"] = 90.0
-    made.loc[11] = np.nan
-    put(made)
-    result = run(*FIT, "--no-report")
-    assert "Outliers: 7 (line 9)\n" in result.stdout
-    assert "without any value, whose cluster is arbitrary: 11 (line 13)." in flat(result.stderr)
-    Path("t.csv").write_text(Path("t.csv").read_text("utf-8").replace("\n", "\n\n", 3), "utf-8")
-    assert "7 (line 12)" in run(*FIT, "--no-report").stdout
-
-
-def test_messages_name_options(put):
-    put(frame())
-    told = [
-        refused("fit", "t.csv", "-k", "99", "--no-report"),
-        refused("fit", "t.csv", "-k", "25", "--trim", "0.45", "--no-report"),
-    ]
-    assert "--clusters=99 is more than 40 cases; lower --clusters." in told[0]
-    assert "--clusters=25 is more than the 22 cases that are left of 40 when --trim=0.45" in told[1]
-    for each in told:
-        assert not re.search("n_clusters|n_samples|l1_bound", each)
-
-
-def test_columns_of_one_name_have_a_remedy(put, tmp_path):
-    put(frame())
-    text = Path("t.csv").read_text("utf-8").replace("a,b,c,d", "a,a,c,d", 1)
-    Path("t.csv").write_text(text, "utf-8")
-    told = refused(*FIT)
-    assert "'a'; rename them in line 1 of the file, or leave all of a name out" in told
-    assert "by --drop 'a'" in told
+@pytest.mark.parametrize("title", transcripts.SCENARIOS)
+def test_what_is_said_was_reviewed(title):
+    """After a change: ``python tests/transcripts.py``, and read what changed."""
+    said, kept = transcripts.transcript(title), transcripts.kept()[title]
+    assert said.rstrip().splitlines() == kept.rstrip().splitlines()
 
 
 def test_a_log_has_a_line_for_each_stage_that_takes_a_while(put, monkeypatch):
     put(frame())
-    monkeypatch.setattr(_console, "PATIENCE", 1e6)
+    monkeypatch.setattr(_app, "PATIENCE", 1e6)
     assert "rskc: " not in run(*FIT, "--no-report").stderr
 
     class AtOnce(threading.Timer):
         start, join = threading.Timer.run, lambda self: None
 
-    monkeypatch.setattr(_console, "PATIENCE", 0.0)
-    monkeypatch.setattr(_console, "threading", SimpleNamespace(Timer=AtOnce))
+    monkeypatch.setattr(_app, "PATIENCE", 0.0)
+    monkeypatch.setattr(_app, "threading", SimpleNamespace(Timer=AtOnce))
     told = run("compare", "t.csv", "-k", "2", "--trims", "0,.05,.1,.15", "--jobs", "1").stderr
     lines = told.splitlines()
     assert lines[:2] == ["rskc: Reading t.csv ...", "rskc: Comparing settings ..."]
     assert re.fullmatch(r"rskc: Comparing settings: \d+ of \d+ after \d+ s", lines[2])
     assert run(*FIT, "--no-report", "--quiet").stderr == ""
-
-
-def test_the_time_is_that_of_the_clock_on_the_wall(put, monkeypatch):
-    put(frame())
-    monkeypatch.setattr(_output, "seconds_since_start", lambda: 123.4)
-    assert re.search(
-        r"Time: 123.4 s, of which reading \d\.\d s, clustering", run(*FIT, "--no-report").stdout
-    )
-    # It starts before anything heavy is imported.
-    code = (
-        "import rskc.cli, sys; assert not {'typer', 'sklearn'} & {*sys.modules}; rskc.cli.STARTED"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_tables_of_a_search_are_not_cut(put):
-    put(frame())
-    few = ("--bounds", "2", "--trims", "0,0.1", "--n-init", "2", "--jobs", "1")
-    told = run("compare", "t.csv", "-k", "2-3", *few).stdout
-    assert "…" not in told
-    assert "Silhouette" in told
 
 
 def test_advice_is_the_same_on_the_page_and_in_the_terminal(put):
@@ -148,33 +83,6 @@ def test_help_of_fit_fits_on_two_screens(monkeypatch):
     assert len(lines) <= 98
     names = [word for line in lines for word in re.findall(r"^│ [* ]*(--[a-z-]+)", line)]
     assert names[:3] == ["--clusters", "--label-column", "--prepare"]
-
-
-def test_the_command_on_the_page_is_a_fit_that_repeats_it(put):
-    put(frame(note="x"))
-    given = ("--drop", "note", "--standardize", "columns", "--scale", "classic", "--seed", "3")
-    few = ("--trims", "0,0.1", "--jobs", "1")
-    run("compare", "t.csv", "-k", "2", *few, *given, "--out", "found", "--json")
-    page = Path("found/report.html").read_text("utf-8")
-    command = re.search("<dt>Command</dt><dd><code[^>]*>(.*?)</code>", page)[1]
-    assert command.startswith("rskc fit t.csv --drop note --standardize columns --scale classic")
-    run(*command.split()[1:], "--out", "again", "--quiet")
-    assert list(labels("again").cluster) == list(labels("found").cluster)
-    assert re.search(r"<dt>Date</dt><dd><code[^>]*>\d+ [A-Z][a-z]+ 20\d\d, \d\d:\d\d", page)
-
-
-def test_the_page_has_all_classes_by_all_clusters(put):
-    put(frame(label=np.array(["x", "y", "z"])[np.arange(N) % 3]))
-    run(*FIT, "--quiet")
-    page = Path("t-rskc/report.html").read_text("utf-8")
-    table = page.split('id="truth"')[1].split("</table>")[0]
-    rows = re.findall(r"<tr><th scope=.row.>.*?</tr>", table)
-    found = pd.crosstab(np.arange(N) % 3, labels("t-rskc").cluster).to_numpy()
-    cells = [[int(cell) for cell in re.findall(r'class="n">(\d+)', row)] for row in rows]
-    assert [row[1:3] for row in cells] == found.tolist()
-    assert [row[0] for row in cells] == found.sum(axis=1).tolist()
-    summary = json.loads(Path("t-rskc/summary.json").read_text("utf-8"))
-    assert summary["truth"]["label_column"] == "label"
 
 
 def test_of_a_table_on_its_side_rows_are_features(put):
@@ -234,156 +142,10 @@ def test_the_page_says_what_was_read_and_its_numbers_are_those_of_the_files(put)
     assert f"Adjusted Rand index: {summary['truth']['ari']:.3f}" in page
 
 
-@pytest.mark.parametrize(("number", "named"), [([], True), (["-k", "2"], False)])
-def test_a_cell_whose_square_overflows_is_named_by_column_and_line(put, number, named):
-    made = frame(patient=[f"p{i}" for i in range(N)]) if named else frame()
-    made.loc[6, "c"] = -1e300
-    put(made)
-    told = flat(refused("fit", "t.csv", *number, "--trim", "0", "--n-init", "5", "--no-report"))
-    assert told.endswith(
-        "The squares of the table overflow: it has cells of up to 1e+300, the largest in column "
-        f"'c', case {'p6' if named else '6 (line 8)'}. Rescale its columns, or raise --trim if "
-        "these cells are outlying."
-    )
-
-
-def test_numbers_with_units_are_named(put):
-    salary = [f"${25108 + 13 * i:,}.0" for i in range(N)]
-    share, crp = [f"{7 * i % 40}%" for i in range(N)], [5 + 7 * i % 40 for i in range(N - 2)]
-    put(frame(salary=salary, share=share, crp=["<5", "<5", *crp]))
-    told = flat(run(*FIT, "--no-report").output)
-    assert (
-        "Read as numbers: 'salary' (in $), 'share' (in %), 'crp' (2 cells such as <5 as the limit)."
-        in told
-    )
-    put(frame(salary=[f"{i},108" for i in range(1, N + 1)]), sep=";")
-    assert "if these are decimal commas, use --decimal ," in flat(refused(*FIT))
-    put(frame(note=["1,500.0", "a, b and c.", *["x"] * (N - 2)]))
-    assert "holds no numbers: 'note'" in flat(refused(*FIT, "--text-columns", "refuse"))
-
-
-def test_predict_refuses_another_unit(put):
-    put(frame(mass=[f"{7 * i % 40} kg" for i in range(N)]))
-    run(*FIT, "--no-report")
-    put(frame(mass=[f"{7 * i % 40} KG" for i in range(N)]))
-    run("predict", "t-rskc", "t.csv", "--out", "out.csv")
-    put(frame(mass=[f"{7 * i % 40} lb" for i in range(N)]))
-    told = refused("predict", "t-rskc", "t.csv", "--out", "out2.csv")
-    assert "'t.csv': column 'mass' is in lb, and was in kg in the fit; write it in kg." in flat(
-        told
-    )
-
-
-def test_decimal_commas_are_announced_and_expected_again(put):
-    put(frame(mass=[i + 0.5 for i in range(N)]), sep=";", decimal=",")
-    told = flat(run(*FIT, "--no-report").output)
-    assert "Commas were read as decimal marks; if they are none, add --decimal ." in told
-    put(frame(mass=1000).round().astype(int), sep=";")  # which does not show them
-    out = run("predict", "t-rskc", "t.csv", "--out", "-").stdout
-    assert out.startswith("case,cluster")
-
-
-def test_a_table_from_a_pipe_is_called_so_again(put):
-    text = frame().to_csv(index=False)
-    told = flat(run(*("fit", "-", *FIT[2:]), "--no-report", pipe=text).output)
-    assert "rskc explore - --out standard-input-rskc" in told
-
-
-def test_predict_names_columns_that_the_model_does_not_know(put):
-    put(frame())
-    run(*FIT, "--no-report")
-    put(frame(e=1.5, f=2.5))
-    told = flat(run("predict", "t-rskc", "t.csv", "--out", "out.csv").output)
-    assert "Not used, since the model does not know them: 'e', 'f'." in told
-
-
-def test_predict_names_the_categories_that_are_missing(put):
-    kind = np.where(GROUP, "x", "y")
-    put(frame(kind=kind, noise=np.where(rng.random(N) < 0.5, "u", "v")))
-    run(*FIT, "--no-report")
-    put(frame(kind=kind))
-    run("predict", "t-rskc", "t.csv", "--out", "out.csv")  # noise has no weight
-    put(frame())
-    told = refused("predict", "t-rskc", "t.csv", "--out", "out2.csv")
-    assert "lacks 1 of the" in told
-    assert "'kind'; add it, or fit again" in told
-
-
-def test_predict_says_that_no_case_is_an_outlier(put):
-    put(frame())
-    run(*FIT, "--no-report")
-    told = flat(run("predict", "t-rskc", "t.csv", "--out", "out.csv").stdout)
-    assert "40 cases of t.csv; no case looks like an outlier." in told
-
-
 def page_of(folder):
     """The text of a page, without its tags."""
     html = Path(folder, "report.html").read_text("utf-8")
     return flat(re.sub("<[^>]*>", " ", re.sub(r"(?s)<(script|style).*?</\\1>", " ", html)))
-
-
-def test_no_clusters_are_one_group_and_nothing_else_is_claimed(put):
-    noise = pd.DataFrame(np.random.default_rng(3).normal(size=(N, 6)), columns=list("abcdef"))
-    put(noise.assign(label=GROUP))
-    few = ("-k", "2-3", "--splits", "2", "--references", "3", "--n-init", "3", "--jobs", "1")
-    result = run("select-k", "t.csv", *few, "--out", "none")
-    told, page = flat(result.stdout), page_of("none")
-    assert "Half-samples suggest no clusters" in told
-    assert "The search found no reliable clusters" in told
-    for text in (told, page):
-        assert "All 40 cases are one group; all 6 features have the same weight" in text
-        for untrue in (
-            "asked for: no",
-            "no choice among them",
-            "told from chance",
-            "above the mean",
-        ):
-            assert untrue not in text
-    # What is compared with nothing is no comparison.
-    assert "of the pairs of cases" not in told
-    assert "error rate" not in page
-    assert "Not tested" not in told
-
-
-def test_too_few_cases_are_not_searched(put):
-    put(frame().head(3))
-    told = flat(run("fit", "t.csv").stdout)
-    assert told.startswith("There are too few cases to cluster halves of them: nothing was search")
-    assert "Half-samples suggest" not in told
-    assert "There are too few cases to look for clusters; to see a partition anyway" in told
-    assert "Searches" not in page_of("t-rskc")
-
-
-@pytest.mark.parametrize("rows", [1, 2])
-def test_rows_without_a_value_are_no_outliers(put, rows):
-    made = frame()
-    made.loc[7, "c"] = 90.0
-    made.loc[: rows - 1] = np.nan
-    put(made)
-    result = run(*FIT)
-    has = "1 case has" if rows == 1 else "2 cases have"
-    told, page = flat(result.stdout), page_of("t-rskc")
-    counted = f"1 case looks like an outlier; {has} no data to judge by."
-    assert counted in told
-    assert counted in page
-    cluster = "its cluster is" if rows == 1 else "their clusters are"
-    leave = "leave it out." if rows == 1 else "leave them out."
-    assert f"Cases without data: {has} no value at all: {cluster} arbitrary; {leave}" in told
-    assert "--l1-bound" not in told
-    assert "the one that lay farthest from its center was left out" in page
-    summary = json.loads(Path("t-rskc/summary.json").read_text("utf-8"))["result"]
-    assert (summary["n_outliers"], summary["n_without_data"]) == (1, rows)
-    assert (labels("t-rskc").observed == 0).sum() == rows
-    predicted = flat(run("predict", "t-rskc", "t.csv", "--out", "new.csv").stdout)
-    assert counted in predicted
-
-
-def test_a_number_that_was_given_was_not_tested(put):
-    put(frame())
-    told, page = flat(run(*FIT).stdout), page_of("t-rskc")
-    brief = "2 clusters were asked for, and K-means finds as many in any data; rskc select-k says"
-    assert f"Not tested: {brief} how many the data support." in told
-    assert brief in page
 
 
 def test_the_page_says_how_cases_without_names_are_numbered(put):
@@ -393,32 +155,6 @@ def test_the_page_says_how_cases_without_names_are_numbered(put):
     put(frame(patient=[f"p{i}" for i in range(N)]))
     run(*FIT)
     assert "numbered from 0: case" not in page_of("t-rskc")
-
-
-def test_standardizing_is_not_advised_twice(put):
-    heavy = np.random.default_rng(0).standard_cauchy(N) ** 3
-    put(frame(salary=1e5 * rng.normal(size=N), heavy=heavy))
-    assert "Units differ" in run(*FIT, "--no-report", "--prepare", "none").stdout
-    how = ("--standardize", "columns", "--scale", "classic")
-    told, _, explorer = run(*FIT, "--no-report", *how).stdout.partition("All other settings")
-    assert "--standardize columns" not in told
-    assert "--standardize columns" in explorer  # which is made in the same way
-
-
-def test_a_title_above_the_names_and_other_lines_are_named(put):
-    put(frame())
-    text = Path("t.csv").read_text("utf-8")
-    Path("t.csv").write_text(f"My measurements\n\n{text}", "utf-8")
-    assert "Left out as titles: 1 line above the names" in flat(run(*FIT, "--no-report").stderr)
-    Path("t.csv").write_text(f"{text}total,1,2,3,4\n", "utf-8")
-    assert "line 42 has 5 cells where the header has 4" in refused(*FIT)
-
-
-def test_one_feature_is_not_counted(put):
-    put(frame()[["a"]])
-    told = flat(run(*FIT).stdout)
-    assert told.startswith("2 clusters of 40 cases; there is one feature; ")
-    assert "there is one feature" in page_of("t-rskc")
 
 
 def test_a_fit_does_not_wait_for_what_it_does_not_use(put):

@@ -16,7 +16,6 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex, to_rgb
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.datasets import make_blobs
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_figure1
@@ -35,7 +34,7 @@ from rskc.displays import (
 from rskc.metrics import revised_silhouette
 from rskc.model.fitted import JudgedCases
 from rskc.pictures import models, palette
-from rskc.pictures.models import Plane, cube_ticks, strongest
+from rskc.pictures.models import Plane, strongest
 from rskc.selection import Stability
 from skips import Optional
 
@@ -161,27 +160,6 @@ def test_new_cases_are_welcome(display, n):
 
 
 @pytest.mark.parametrize(
-    ("display", "model", "table", "how", "words"),
-    [
-        *((display, RobustSparseKMeans(3), X, {}, "not fitted") for display in ALL),
-        (OutlierDisplay, MODEL, X[:7], {}, "X has 7 cases and the model was fitted to 60"),
-        (ClusterDisplay, MODEL, X[:3] * np.nan, {}, "nothing to draw: none of its 3 cases"),
-        (SilhouetteDisplay, MODEL, X[:3] * np.nan, {}, "nothing to draw: none of its 3 cases"),
-        (SilhouetteDisplay, fit(X, 1), X, {}, "fit a model with n_clusters >= 2"),
-        (ClusterDisplay, MODEL, X, {"stability": [1, 1]}, r"shape \(2,\) and X 60 cases"),
-        (ClusterDisplay, MODEL, X, {"kind": "tsne"}, "one of 'auto', 'features', 'pca'"),
-        (WeightsDisplay, MODEL, X, {"n_top": 0}, "n_top="),
-        (WeightsDisplay, MODEL, X, {"n_top": "all"}, "n_top="),
-        (HeatmapDisplay, MODEL, X, {"n_top": 2.5}, "n_top="),
-    ],
-)
-def test_refusals(display, model, table, how, words):
-    with pytest.raises(ValueError, match=words):
-        display.from_estimator(model, table, **how)
-    assert not plt.get_fignums()
-
-
-@pytest.mark.parametrize(
     ("display", "bound", "how"),
     [
         (ClusterDisplay, 1.6, {"kind": "features"}),
@@ -250,22 +228,6 @@ def test_silhouettes_are_sorted_stacked_and_averaged_within_clusters():
             darker = drawn.outlier_bars_[k]
             assert_allclose(np.sort(bar_values(darker)), np.sort(found.values[mine & outlying]))
             assert sum(darker.get_facecolor()[:3]) < sum(bars.get_facecolor()[:3])
-
-
-@pytest.mark.parametrize("table", [make_figure1(3000, 5, random_state=0).data, with_missing()])
-def test_each_observed_case_has_a_bar(table):
-    drawn = SilhouetteDisplay.from_estimator(fit(table, n_init=1), table)
-    assert sum(map(len, map(bar_values, drawn.bars_.values()))) == len(table) - (len(table) == 60)
-    assert ("not shown: 1 case" in drawn.ax_.get_title(loc="left")) == (len(table) == 60)
-    assert len(ticks(drawn.ax_.yaxis)) == (59 if len(table) == 60 else 0)
-
-
-def test_names_of_cases_stand_at_their_bars():
-    frame = pd.DataFrame(X, index=[f"case {i}" for i in range(60)])
-    frame.columns = frame.columns.astype(str)
-    drawn = SilhouetteDisplay.from_estimator(fit(frame), frame)
-    order = np.lexsort((-drawn.values, drawn.labels))
-    assert ticks(drawn.ax_.yaxis) == [f"case {i}" for i in order]
 
 
 def test_text_of_tiny_clusters_does_not_overlap():
@@ -343,16 +305,6 @@ def test_axes_are_logarithmic_if_the_spread_is_large():
     drawn.figure_.canvas.draw()
 
 
-@pytest.mark.parametrize("high", [1e-7, 0.3, 1.0, 7.0, 12.0, 5e4])
-def test_ticks_of_cube_roots_are_round_and_apart(high):
-    ticks = np.array(cube_ticks(high))
-    assert ticks[0] == 0
-    assert ticks[-1] <= high < 2.5 * ticks[-1]
-    assert np.diff(np.cbrt(ticks / high)).min() > 0.02
-    assert all(f"{tick:.0e}"[0] in "0125" for tick in ticks)
-    assert cube_ticks(0) == [0]
-
-
 def test_zero_distances_fit_on_a_log_axis():
     distances = np.array([0.0, 1.0, 1.0, 1.0, 2000.0])
     drawn = OutlierDisplay(distances, distances, thresholds=(50.0, np.inf)).plot()
@@ -404,15 +356,6 @@ def test_two_features_are_shown_as_they_are():
     assert texts[3:] == [f"{outlying.sum()} outlier" + "s" * int(outlying.sum() > 1)]
 
 
-def test_auto_turns_to_components_for_more_features():
-    model = fit(X, l1_bound=None)
-    drawn = ClusterDisplay.from_estimator(model, X)
-    assert drawn.ax_.get_xlabel().startswith("PC 1 (")
-    assert drawn.ax_.get_xlabel().endswith("% of the weighted variance)")
-    drawn = ClusterDisplay.from_estimator(model, X, kind="features")
-    assert drawn.ax_.get_xlabel() == "x0"
-
-
 def test_components_keep_weighted_distances():
     """In a plane of the data, principal components are a rotation."""
     plane = make_figure1(90, 2, random_state=0).data
@@ -439,13 +382,6 @@ def test_components_of_small_and_large_tables_are_the_same(monkeypatch):
     for one, other in zip(small, large, strict=True):
         assert_allclose(one, other, rtol=1e-9, atol=1e-12)
     assert_allclose(small.place(Z)[~outliers].mean(axis=0), 0, atol=1e-12)
-
-
-@pytest.mark.parametrize("plain", [0, 100])
-def test_components_without_variance_have_no_share(monkeypatch, plain):
-    monkeypatch.setattr(models, "PLAIN_CELLS", plain)
-    found = models.principal_components(np.ones((5, 3)), np.zeros(5, bool), np.ones((1, 3)))
-    assert_allclose(found.shares, 0)
 
 
 def test_cluster_points_are_paler_the_less_firm():
@@ -542,15 +478,6 @@ def test_missing_cells_are_masked_and_gray():
     assert "gray: missing" in drawn.ax_.get_title(loc="left")
 
 
-def test_names_of_features_and_cases():
-    frame = pd.DataFrame(X, index=[f"case {i}" for i in range(60)], columns=list("abcdef"))
-    model = fit(frame)
-    drawn = HeatmapDisplay.from_estimator(model, frame)
-    order = strongest(model.feature_weights_)
-    assert ticks(drawn.ax_.xaxis) == [list("abcdef")[j] for j in order]
-    assert ticks(drawn.case_axis_.yaxis) == [f"case {i}" for i in drawn.rows_]
-
-
 def test_rows_and_names_are_thinned():
     rng = np.random.default_rng(0)
     n = 5000
@@ -572,15 +499,6 @@ def test_names_are_shown_to_the_letter(name):
     text = ax.text(0, 0, *style.plain_names([name]))
     shown, is_math = text._preprocess_math(text.get_text())
     assert (shown, is_math) == (name, False)
-
-
-def test_long_names_lose_their_middle():
-    (short,) = style.plain_names(["a very long name of a gene, probe 17"], 20)
-    assert len(short) == 20
-    assert short.startswith("a very")
-    assert short.endswith("probe 17")
-    assert "…" in short
-    assert style.plain_names(["two\nlines", ("a", 1)]) == ["two lines", "('a', 1)"]
 
 
 def test_odd_names_can_be_drawn_everywhere():
@@ -633,28 +551,6 @@ def test_twenty_colors_can_be_told_apart_without_red_or_green_cones(vision):
     lab = cielab(palette.cluster_colors(20), vision)
     apart = np.linalg.norm(lab[:, None] - lab[None], axis=2)
     assert apart[np.triu_indices(20, 1)].min() > 17
-
-
-def test_spread_out_moves_as_little_as_can_be():
-    assert_allclose(style.spread_out([0, 10, 20], 5), [0, 10, 20])
-    assert_allclose(style.spread_out([0, 1, 20], 5), [-2, 3, 20])
-    assert_allclose(np.diff(style.spread_out([4, 4, 4, 4], 2)), 2)
-
-
-def test_thinned_leaves_no_more_than_there_is_room_for():
-    assert_array_equal(style.thinned(5, 10), np.arange(5))
-    assert len(style.thinned(1797, 100)) <= 100
-    assert len(style.thinned(7, 0)) == 1
-
-
-def test_twenty_clusters():
-    blobs = make_blobs(400, n_features=5, centers=20, random_state=1, cluster_std=0.5)[0]
-    model = fit(blobs, K=20, l1_bound=None, n_init=10)
-    drawn = ClusterDisplay.from_estimator(model, blobs)
-    assert len(drawn.legend_.get_texts()) >= 20
-    colors = {to_hex(points.get_facecolor()[0]) for points in drawn.points_.values()}
-    assert len(colors) == 20
-    assert len(SilhouetteDisplay.from_estimator(model, blobs).bars_) == 20
 
 
 def test_more_clusters_than_a_legend_can_hold():

@@ -9,7 +9,6 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import NotFittedError
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_figure1
@@ -39,8 +38,6 @@ MAKE = {
 }
 DISPLAYS = dict.fromkeys(MAKE, SearchDisplay)
 DISPLAYS |= {"consensus": ConsensusDisplay, "selected": SelectionDisplay}
-ALL = pytest.mark.parametrize("kind", DISPLAYS)
-SEARCHES = pytest.mark.parametrize("kind", MAKE)
 
 
 @pytest.fixture(scope="module")
@@ -70,23 +67,6 @@ def overlaps(texts):
 
 
 # What is refused
-
-
-@SEARCHES
-def test_refuses_a_search_that_was_not_fitted(kind):
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        DISPLAYS[kind].from_estimator(MAKE[kind]())
-    assert not plt.get_fignums()
-
-
-@ALL
-def test_refuses_models_in_a_sentence(kind, fitted):
-    for stranger in [MODEL, MODEL.fit(DATA), DATA, None]:
-        with pytest.raises(TypeError, match=r"(must be one of|draws a fitted) .*\.$"):
-            DISPLAYS[kind].from_estimator(stranger)
-    with pytest.raises(TypeError, match=r"draws a fitted Stability, and not a Clest.$"):
-        ConsensusDisplay.from_estimator(fitted["clest"])
-    assert not plt.get_fignums()
 
 
 # The curve of a search
@@ -153,14 +133,6 @@ def test_words_along_the_axes_do_not_overlap(size):
     assert "6.49" in texts_of(drawn.ax_.xaxis)  # the chosen one is always written
 
 
-def test_labels_are_written_to_the_letter():
-    curve = Curve("trim", np.array([0.0, 0.1]), "y", [Line("_a", np.ones(2))])
-    drawn = SearchDisplay(curve).plot()
-    drawn.figure_.canvas.draw()
-    assert [text.get_text() for text in drawn.legend_.get_texts()] == [" _a"]
-    assert texts_of(drawn.ax_.xaxis) == ["0%", "10%"]
-
-
 @pytest.mark.parametrize("display", [SearchDisplay, ConsensusDisplay, SelectionDisplay])
 def test_too_few_cases_to_search_draw_all_the_same(display):
     search = Stability(MODEL.set_params(l1_bound=None), **HOW).fit(DATA[:5])
@@ -203,10 +175,3 @@ def test_selection_bars_are_sorted_and_know_the_weights(fitted):
     n = np.count_nonzero(expected >= 0.75)
     assert title_of(drawn).startswith(f"{n} of 8 features selected by 75% of the half-samples")
     assert f"{search.selection_bound(0.75):.2g}" in title_of(drawn)
-
-
-def test_selection_names_are_written_to_the_letter():
-    drawn = SelectionDisplay(np.array([1.0, 0.5]), ["$a_1$", "_b"]).plot()
-    assert texts_of(drawn.ax_.xaxis) == [r"\$a_1\$", "_b"]
-    assert drawn.more_ is None
-    drawn.figure_.canvas.draw()

@@ -27,7 +27,7 @@ from rskc.engines import Assignment, engine_for
 from rskc.engines.blocks import engine, order
 from rskc.engines.blocks.order import median, select
 from rskc.engines.blocks.plans import FAN_IN, Blocks, add, add_all, packed, unpacked
-from rskc.inputs.arrays import as_blocks, by_blocks
+from rskc.inputs.arrays import as_blocks
 from rskc.model.fitting import make_engine, make_problem, make_starts
 from rskc.solver import search
 
@@ -70,15 +70,6 @@ def test_a_fit_is_the_same_for_any_blocks(name, data):
         assert getattr(found, attribute).chunks == (chunks,)
 
 
-@each_table
-def test_a_fit_is_the_same_if_nothing_is_kept(name):
-    """Each pass then reads the data anew, and tables are made of the cases that moved."""
-    X, _ = TABLES[name]
-    blocks = da.from_array(X, chunks=(len(X) // 3, X.shape[1]))
-    with dask.config.set({"rskc.memory": "1kB"}):
-        assert_same_fit(model_for(name).fit(blocks), in_memory(name))
-
-
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])
 def test_a_fit_is_the_same_on_local_schedulers(scheduler):
     X = TALL[:60]
@@ -109,26 +100,6 @@ def test_rows_unknown_in_number(name):
     found = model_for(name).fit(known)
     assert_same_fit(found, in_memory(name))
     assert sum(found.labels_.chunks[0]) == len(X)
-
-
-@pytest.mark.parametrize("init", ["array", "callable", "random", "k-means++"])
-def test_all_kinds_of_starts(init):
-    starts = {"array": TALL[[0, 100, 200]], "callable": lambda X, K, random_state: TALL[:K]}
-    options = {"trim": 0.05, "l1_bound": 1.8, "n_init": 3, "random_state": 1}
-    model = RobustSparseKMeans(3, init=starts.get(init, init), **options)
-    found = clone(model).fit(da.from_array(TALL, chunks=(110, -1)))
-    assert_same_fit(found, model.fit(TALL))
-
-
-def test_a_dataframe_keeps_its_names():
-    frame = pd.DataFrame(TALL, columns=[f"gene {j}" for j in range(8)])
-    found = model_for("robust sparse").fit(dd.from_pandas(frame, npartitions=4))
-    assert_same_fit(found, in_memory("robust sparse"))
-    assert_array_equal(found.feature_names_in_, frame.columns)
-    again = found.predict(dd.from_pandas(frame, npartitions=3))
-    assert_array_equal(again, in_memory("robust sparse").labels_)
-    with pytest.raises(ValueError, match="feature names"):
-        found.predict(dd.from_pandas(frame.rename(columns={"gene 1": "gen"}), npartitions=3))
 
 
 def test_frames_of_other_types():
@@ -205,21 +176,6 @@ def test_nothing_is_computed_before_it_is_asked_for():
     model = in_memory("trimmed")
     for method in ("predict", "transform", "score_samples", "is_outlier"):
         assert isinstance(getattr(model, method)(X), da.Array)
-
-
-def test_by_blocks_gives_functions_rows_only():
-    X = da.from_array(np.arange(12.0).reshape(6, 2), chunks=((2, 0, 4), 2))
-    seen = []
-
-    def total(rows):
-        seen.append(rows.shape)
-        return rows.sum(axis=1)
-
-    assert_array_equal(by_blocks(total, X, np.float64), [1, 5, 9, 13, 17, 21])
-    assert sorted(seen) == [(2, 2), (4, 2)]
-    pairs = by_blocks(lambda rows: rows[:, :1] + [0, 1, 2], X, np.float64, 3)
-    assert pairs.chunks == ((2, 0, 4), (3,))
-    assert_array_equal(pairs.compute()[-1], [10, 11, 12])
 
 
 # ---- Exact order statistics
@@ -357,13 +313,6 @@ def test_an_iteration_is_a_graph_and_three_if_cases_are_trimmed():
     assert all(graphs == 1 for graphs, _ in iterate(data, 0))
     assert all(graphs <= 3 for graphs, _ in iterate(data, 1000))
     assert len(data.reads) == 8
-
-
-def test_where_nothing_is_kept_an_iteration_reads_the_data_twice_at_most():
-    with dask.config.set({"rskc.memory": "1kB"}):
-        data = Counted(LARGE, 5000)
-        assert all(reads <= 4 for _, reads in iterate(data, 0))
-        assert all(reads <= 8 for _, reads in iterate(data, 1000))
 
 
 def columns_counted(X, chunk, label):
@@ -504,25 +453,6 @@ def test_labels_are_kept_without_costs_that_nobody_has(no_cycles_found):
     assert len(counted.reads) - before == 4  # each block once
 
 
-def test_distances_go_when_only_their_roots_are_wanted(no_cycles_found):
-    counted = Counted(LARGE, 5000)
-    with dask.config.set({"rskc.memory": "1kB"}):
-        engine = engine_for(counted.array)
-        labels = engine.arrays.from_numpy(np.zeros((1, len(LARGE)), np.int32))
-        distances = engine.distances(labels, np.zeros((1, 1, 4)))
-        roots = engine.arrays.cube_roots(distances, labels, np.ones(1))
-        far, node = roots > 1.5, weakref.ref(distances.node)
-        before = len(counted.reads)
-        del distances
-        n_far = engine.arrays.count(far)
-        assert node() is None
-        node = weakref.ref(roots.node)
-        del roots
-        assert node() is None
-        assert engine.arrays.count(far) == n_far
-    assert len(counted.reads) - before == 4  # each block once
-
-
 @pytest.mark.parametrize(("K", "kind"), [(126, np.int8), (300, np.int16), (70_000, np.int32)])
 def test_labels_are_kept_in_few_bytes_and_come_back_as_they_were(K, kind):
     labels = np.array([[-1, 0, K]], np.int32)
@@ -548,13 +478,6 @@ def test_the_budget_may_be_said_in_words():
             sizes.append(engine_for(da.from_array(TALL, chunks=(100, -1))).data.budget)
     assert sizes[:3] == [10_000, 10**9, 20_000]
     assert sizes[3] > 10**7
-
-
-def test_batches_are_no_larger_than_the_budget_allows(monkeypatch):
-    monkeypatch.setattr("rskc.engines.blocks.engine.WORK_BYTES", 1000)
-    with dask.config.set({"rskc.memory": "100kB"}):
-        table = engine_for(da.from_array(LARGE, chunks=(5000, -1))).table(np.ones((1, 4)))
-        assert 1000 <= table.work_bytes <= 50_000
 
 
 def test_frames_keep_their_names_in_reports_and_tables_of_cases():

@@ -19,6 +19,7 @@ from fits import CASES, assert_same_fit
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.engines import engine_for
+from rskc.engines.blocks.plans import packed, unwrapped
 from rskc.selection import Stability
 from rskc.solver import search
 from skips import skip_without
@@ -214,3 +215,22 @@ def test_a_tensor_is_where_it_is():
 
     with pytest.raises(ValueError, match="X is a Tensor"):
         RobustSparseKMeans(3, device="cpu").fit(torch.asarray(X))
+
+
+def test_what_stays_on_a_device_may_be_sent_to_another_worker(monkeypatch):
+    """Dask itself sends tensors by way of NumPy, which refuses those on a GPU."""
+    import torch
+
+    protocol = pytest.importorskip("distributed.protocol")
+    engine = engine_for(da.from_array(X, chunks=(500, -1)), device=DEVICE)
+    table = engine.table(engine.equal_weights())
+    centers = np.zeros((1, 2, table.n_columns))
+    within = table.trim(table.assign(centers), 0).within
+    kept = [node for node in (engine.node, *table.node.parents) if node.held is not None]
+    assert sum(node.keep for node in kept) == 3  # rows, cells, and norms
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.Tensor, "numpy", None, raising=False)
+        for node in kept:
+            sent = (protocol.serialize(packed(unwrapped(part))) for part in node.held)
+            node.held = [protocol.deserialize(*parts) for parts in sent]
+    assert_array_equal(table.trim(table.assign(centers), 0).within, within)

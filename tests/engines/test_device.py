@@ -25,7 +25,7 @@ from rskc.displays import ClusterDisplay, HeatmapDisplay, OutlierDisplay, Silhou
 from rskc.engines import engine_for
 from rskc.engines.device import engine as device
 from rskc.engines.device import ops, passes_array, quick_look
-from rskc.engines.device.ops import fetch, to_host
+from rskc.engines.device.ops import to_host
 from rskc.inputs.arrays import model_to_numpy, to_numpy
 from rskc.metrics import revised_silhouette
 
@@ -200,13 +200,6 @@ def test_an_infinite_cell_is_refused_by_predict(to_kind, blank):
         model.predict(to_kind(X))
 
 
-@each_kind
-def test_another_number_of_features_is_refused(to_kind):
-    model = RobustSparseKMeans(3, random_state=0, n_init=5).fit(to_kind(TALL))
-    with pytest.raises(ValueError, match="5 features"):
-        model.predict(to_kind(TALL[:, :5]))
-
-
 # ---- Passes
 
 
@@ -218,13 +211,6 @@ def test_chunks_change_nothing(to_kind, monkeypatch):
     cut = clone(whole).fit(to_kind(TABLES["missing"][0]))
     assert_array_equal(to_host(cut.labels_), to_host(whole.labels_))
     assert cut.objective_ == pytest.approx(whole.objective_, rel=1e-12)
-
-
-@each_kind
-def test_fetch_keeps_shapes_and_numbers(to_kind):
-    arrays = np.arange(6.0).reshape(2, 3), np.array([7, 8]), np.array([[9.5]])
-    for found, expected in zip(fetch(*map(to_kind, arrays)), arrays, strict=True):
-        assert_array_equal(found, expected)
 
 
 def test_what_does_not_fit_is_refused_with_the_numbers(monkeypatch):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import make_blobs
 from threadpoolctl import threadpool_limits
 
 from definitions import (
@@ -28,7 +29,10 @@ from definitions import (
     whole_weights,
 )
 from engine_kinds import KINDS
-from rskc.engines import ArrayOps, Assignment, BoundedEngine, Frame, MemoryEngine
+from rskc.datasets import make_simulation
+from rskc.engines import ArrayOps, Assignment, BoundedEngine, Frame, MemoryEngine, engine_for
+from rskc.solver import Problem, Starts, search, solve
+from rskc.solver.problem import check_groups
 
 each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -124,13 +128,6 @@ def test_all_tables_have_the_distances_of_the_data(kind, shape):
     assert tables[0].n_columns == active
     assert all(table.n_columns <= min(active, shape[0]) for table in tables[1:])
     assert [table.n_cases for table in tables] == [shape[0]] * 3
-
-
-@each_kind
-def test_only_columns_with_weight_are_in_a_table(kind):
-    X, weights = np.random.default_rng(4).normal(size=(50, 12)), np.zeros((2, 12))
-    weights[0, [3, 7]], weights[1, [7, 11]] = 1, 2
-    assert plain_engine(kind, X).table(weights).n_columns == 3
 
 
 @each_kind
@@ -268,7 +265,7 @@ def test_farthest_takes_the_lower_number_in_a_tie_and_infinite_ones_first(kind):
 @each_kind
 @each_dtype
 @few
-@given(seed=seeds, n=st.integers(1, 90), K=st.integers(1, 5))
+@given(seed=seeds, n=st.integers(1, 90), K=st.integers(1, 5) | st.sampled_from([33, 90, 200]))
 def test_shifted_sums_are_those_of_the_new_groups(kind, dtype, seed, n, K):
     rng = np.random.default_rng(seed)
     X, location = whole(rng, (n, 4), dtype), whole(rng, 4)
@@ -342,12 +339,15 @@ def test_between_sums_are_those_of_the_definition(kind):
 
 
 @each_kind
-def test_single_moves_are_those_in_memory(kind):
-    rng = np.random.default_rng(10)
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_single_moves_are_those_in_memory(kind, missing, seed):
+    rng = np.random.default_rng(seed)
     X, weights, before = rng.normal(size=(60, 8)), rng.random((2, 8)), partitions(rng, 2, 60, 3, 5)
-    engine = kind.engine(X)
+    X[rng.random(X.shape) < 0.25 * missing] = np.nan
+    engine, memory = kind.engine(X, missing=missing), MemoryEngine(X, missing=missing)
     found = engine.table(weights).single_moves(kind.brought(engine, before), 3)
-    groups, sums, moves = MemoryEngine(X).table(weights).single_moves(before, 3)
+    groups, sums, moves = memory.table(weights).single_moves(before, 3)
     assert_array_equal(kind.numpy(found.groups), groups)
     assert_array_equal(found.moves, moves)
     assert_allclose(found.sums.totals, sums.totals, atol=1e-9)
@@ -827,6 +827,30 @@ def test_a_move_that_gains_is_made_by_mass(kind):
     assert_array_equal(moved["heavy"], [0, 1, 1])
 
 
+@each_kind
+def test_a_sample_is_drawn_in_proportion_to_mass(kind, monkeypatch):
+    monkeypatch.setattr(search, "SAMPLE_CELLS", 400)
+    monkeypatch.setattr(search, "FEWEST_CASES", 200)
+    rng = np.random.default_rng(0)
+    masses = np.where(np.arange(600) % 100 == 0, 60.0, rng.uniform(0.1, 1, 600))
+    engine = kind.engine(rng.normal(size=(600, 4)), masses=masses)
+    drawn = np.zeros(600)
+    for seed in range(60):
+        found = search.search_cases(engine, 2, np.random.RandomState(seed))
+        assert found.masses.sum() == 200
+        assert (np.diff(found.numbers) > 0).all()
+        drawn[found.numbers] += found.masses
+    expected = 60 * 200 * masses / masses.sum()
+    assert_allclose(drawn[::100], expected[::100], rtol=0.03)
+    light = np.arange(600) % 100 > 0
+    heavier = light & (masses > 0.55)
+    assert_allclose(drawn[heavier].sum(), expected[heavier].sum(), rtol=0.03)
+    assert_allclose(drawn[light & ~heavier].sum(), expected[light & ~heavier].sum(), rtol=0.06)
+    part = engine.part(*found)
+    assert part.mass == 200
+    assert engine.part(found.numbers).mass == pytest.approx(masses[found.numbers].sum())
+
+
 # ---- Cells whose squared error is bounded
 
 
@@ -862,3 +886,30 @@ def test_every_engine_bounds_distances_and_sums(kind, missing):
         own = X[labels == k]
         unflagged = np.abs(own - means[k]) <= limits
         assert_allclose(means[k], np.nanmean(np.where(unflagged, own, np.nan), axis=0))
+
+
+# ---- Whole solutions
+
+
+def grouped_features():
+    """A table of which ten features each share a weight."""
+    X = make_simulation(model=1, random_state=0).data[:, :40].copy()
+    groups = check_groups([f"g{j // 10}" for j in range(40)], None, 40)
+    return X, Problem(3, n_trim=2, l1_bound=1.5, feature_groups=groups), "random"
+
+
+def many_clusters():
+    """A table of so many clusters that they are split and merged."""
+    X, _ = make_blobs(300, 4, centers=8, cluster_std=0.4, random_state=2)
+    return X, Problem(8, n_trim=15, l1_bound=1.6, tol=1e-4), "robust"
+
+
+@each_kind
+@pytest.mark.parametrize("make", [grouped_features, many_clusters])
+def test_every_engine_leads_to_the_same_solution(kind, make):
+    X, problem, init = make()
+    starts = Starts((init,), np.random.default_rng(0).random((5, problem.n_clusters)))
+    found, here = (solve(engine, problem, starts) for engine in (kind.engine(X), engine_for(X)))
+    assert_array_equal(kind.numpy(found.labels), here.labels)
+    assert_allclose(found.weights, here.weights, rtol=1e-9, atol=1e-12)
+    assert found.objective == pytest.approx(here.objective, rel=1e-9)

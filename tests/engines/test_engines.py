@@ -8,9 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from engine_kinds import threads_everywhere
 from rskc import RobustSparseKMeans
-from rskc.datasets import make_contaminated, make_figure1, make_simulation
-from rskc.engines import MemoryEngine, contract, passes_info, passes_numpy, threads
-from rskc.metrics import classification_error_rate
+from rskc.datasets import make_contaminated, make_simulation
+from rskc.engines import MemoryEngine, contract, passes_numpy, threads
 
 try:
     from rskc.engines import _passes
@@ -25,8 +24,6 @@ each_pass = pytest.mark.parametrize(
         pytest.param(passes_numpy, id="numpy"),
     ],
 )
-SHAPES = {"wide": (60, 500), "tall": (500, 6), "square": (40, 40), "one column": (30, 1)}
-each_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 
 
 def draw(shape, seed=0):
@@ -55,15 +52,6 @@ def test_a_rotation_is_as_exact_for_tame_cases_beside_an_outlying_one():
     engine = MemoryEngine(X)
     rotated = table_distances(engine.compact_table(weights)) / engine.frame.factor**2
     assert_allclose(rotated[1:, 1:], tame, rtol=1e-9, atol=1e-9 * tame.max())
-
-
-def test_cases_that_are_alike_stay_alike_in_a_rotation():
-    X = draw((40, 200))
-    X[20:] = X[:20]
-    table = MemoryEngine(X).compact_table(np.ones((1, 200)))
-    assert table.n_columns <= 21
-    distances = table_distances(table)
-    assert distances[np.arange(20), np.arange(20, 40)].max() <= 1e-10 * distances.max()
 
 
 @each_pass
@@ -107,38 +95,6 @@ def test_an_outlying_cell_moves_neither_location_nor_scale(passes, dtype, outlyi
     spread = np.ptp(X[1:], axis=0)
     assert (np.abs(spoilt.location - frame.location) <= spread).all()
     assert 0.5 <= spoilt.factor / frame.factor <= 2
-
-
-@pytest.mark.parametrize("scale", [1e-150, 1e-6, 1.0, 1e6, 1e150])
-@pytest.mark.parametrize("shift", [0.0, 1e8])
-def test_tables_do_not_see_where_the_data_lie_and_in_what_unit(scale, shift):
-    X = draw((50, 6))
-    expected = MemoryEngine(X).table(np.ones((1, 6)))
-    table = MemoryEngine((X + shift) * scale).table(np.ones((1, 6)))
-    rounding = 1e-6 if shift else 1e-12
-    ratio = table_distances(table).max() / table_distances(expected).max()
-    assert 0.2 < ratio < 5
-    assert_allclose(
-        table_distances(table) / ratio,
-        table_distances(expected),
-        atol=rounding * table_distances(expected).max(),
-    )
-
-
-def test_constant_data_have_a_frame():
-    engine = MemoryEngine(np.full((20, 3), 7.5))
-    table = engine.table(np.ones((1, 3)))
-    assert engine.frame.factor == 1
-    assert not table.cases(np.arange(20)).any()
-    assert engine.compact_table(np.ones((1, 3))).n_columns <= 3
-
-
-def test_passes_info_says_what_is_in_use():
-    info = passes_info()
-    assert info["compiled"] == (_passes is not None)
-    assert info["max_threads"] >= 1
-    if not info["compiled"]:
-        assert not info["openmp"]
 
 
 @pytest.mark.parametrize(("cpus", "openmp"), [(3, 8), (8, 3), (3, 3)])
@@ -237,11 +193,6 @@ def test_shared_runs_come_in_their_order(n_runs, step, n_threads):
     assert [run for part in found for run in part] == list(range(n_runs))
 
 
-def test_small_work_is_one_part(monkeypatch):
-    monkeypatch.setattr(threads, "_pool", None)
-    assert threads.share(str, 3, 1, 2, threads.SHARED_WORK) == ["slice(0, 3, None)"]
-
-
 def test_what_another_thread_does_not_end_is_made_again():
     begun, ended = threading.Event(), threading.Event()
 
@@ -270,30 +221,3 @@ def test_an_error_in_another_thread_is_raised_here():
 
     with pytest.raises(MemoryError, match="no room"):
         threads.share(work, 4, 1, 2, np.inf)
-
-
-SPOILT = {
-    "wide": (make_simulation(0, 2).data, 6.2),
-    "tall": (make_figure1(300, 5, random_state=2).data, 1.5),
-    "K-means, wide": (make_simulation(0, 2).data, None),
-    "K-means, tall": (make_simulation(0, 2, 300, 5, n_informative=5).data, None),
-}
-
-
-@pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
-@pytest.mark.parametrize("problem", SPOILT.values(), ids=SPOILT)
-@pytest.mark.parametrize("outlying", [1e9, 1e30, 1e200])
-def test_how_outlying_a_trimmed_cell_is_changes_nothing(problem, outlying):
-    X, l1_bound = problem
-    X, kept, fits = X.copy(), np.arange(len(X)) != 7, []
-    for cell in (1000.0, outlying):
-        X[7, 3] = cell
-        model = RobustSparseKMeans(3, trim=1.5 / len(X), l1_bound=l1_bound, random_state=0)
-        fits.append(model.fit(X))
-    tame, spoilt = fits
-    assert spoilt.trimmed_[7]
-    assert_array_equal(spoilt.trimmed_, tame.trimmed_)
-    assert classification_error_rate(spoilt.labels_[kept], tame.labels_[kept]) == 0
-    assert_allclose(spoilt.feature_weights_, tame.feature_weights_, atol=1e-9)
-    assert spoilt.objective_ == pytest.approx(tame.objective_, rel=1e-9)
-    assert spoilt.inertia_ == pytest.approx(tame.inertia_, rel=1e-9)

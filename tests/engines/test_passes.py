@@ -236,34 +236,11 @@ def test_single_moves_lower_the_within_sum_until_none_can(passes, dtype, seed, n
 
 
 @each_pass
-def test_single_moves_fill_an_empty_cluster(passes):
-    X = np.array([[0.0], [0.1], [9.0]])
-    groups, sums, moves = move(passes, X, np.ones((1, 1)), np.zeros((1, 3), np.int32), 2)
-    assert moves[0] > 0
-    assert_array_equal(np.sort(sums.counts[0]), [1, 2])
-    assert groups[0, 0] == groups[0, 1] != groups[0, 2]
-
-
-@each_pass
 def test_cases_that_are_all_alike_stay(passes):
     before = np.array([[0, 1, 2, 0, 1, -1]], np.int32)
     groups, _, moves = move(passes, np.ones((6, 2)), np.ones((1, 2)), before, 3)
     assert_array_equal(groups, before)
     assert moves[0] == 0
-
-
-@needs_compiler
-@each_dtype
-@pytest.mark.parametrize(("n", "q", "K", "m"), [(60, 40, 3, 0), (60, 40, 3, 6), (300, 3, 5, 10)])
-def test_both_make_the_same_single_moves(dtype, n, q, K, m):
-    rng = np.random.default_rng(n + m)
-    X, weights = rng.normal(size=(n, q)).astype(dtype), rng.random((4, q))
-    before = partitions(rng, 4, n, K, m)
-    groups, sums, moves = move(_passes, X, weights, before, K)
-    twin, twin_sums, twin_moves = move(passes_numpy, X, weights, before, K)
-    assert_array_equal(groups, twin)
-    assert_array_equal(moves, twin_moves)
-    assert_allclose(sums.totals, twin_sums.totals, atol=1e-9)
 
 
 @needs_compiler

@@ -19,9 +19,9 @@ from scipy.sparse import csr_array
 import rskc
 from rskc import RobustSparseKMeans
 from rskc.explorer import Explorer
-from rskc.explorer.grid import Exploration, _describe, _nearest, _with
+from rskc.explorer.grid import Exploration, _describe, _nearest
 from rskc.explorer.packing import MISSING, bits_for, packed, scaled
-from rskc.explorer.views import _match, scene_of
+from rskc.explorer.views import scene_of
 from rskc.metrics import classification_error_rate
 from rskc.selection.runner import Runner
 from rskc.selection.subsample import Sample
@@ -137,16 +137,6 @@ def noted(work, ran, key):
     return work(key)
 
 
-def test_what_the_automatic_choice_took_is_put_among_the_settings():
-    assert _with([2, 4, 8, 16], 5, np.log) == [2, 5, 8, 16]
-    assert _with([2, 4, 8, 16], 8, np.log) == [2, 4, 8, 16]
-    assert _with([2, 16], 5, np.log) == [2, 5, 16]
-    assert _with([2, 4, 8, 16], 1, np.log) == [1, 2, 8, 16]
-    assert _with([0.0, 0.05, 0.1], 0.2, np.asarray) == [0.0, 0.05, 0.2]
-    assert _with([0.0, 0.05, 0.1], 0.0, np.asarray) == [0.0, 0.05, 0.1]
-    assert _with([0.0, 0.05, 0.1], 0.09, np.asarray) == [0.0, 0.09, 0.1]
-
-
 def test_of_a_large_table_some_are_fitted_and_all_are_counted():
     X = corners(600)
     page = explore(X, max_samples=90, n_clusters=[3], case_names=[f"c{i}" for i in range(600)])
@@ -206,19 +196,6 @@ def test_categories_are_features_with_one_weight_each():
     assert some.search.sizes_[0].tolist() == [30, 30, 30]  # of all cases
 
 
-def test_features_of_a_group_have_its_weight():
-    groups = {"both": ["a", "b"], "others": ["c", "d"]}
-    X = pd.DataFrame(corners(), columns=list("abcdef"))
-    model = RobustSparseKMeans(feature_groups=groups)
-    page = explore(X, n_clusters=[3], n_features=[1, 4], trims=[0.05], estimator=model)
-    words, arrays = opened(page)
-    first = words["n_weights"][0]
-    assert sorted(np.frombuffer(arrays["features"], "<u4")[:first]) == [0, 1]
-    weights = np.frombuffer(arrays["weights"], "<u2")[:first]
-    assert weights[0] == weights[1] > 0
-    assert words["n_weights"][1] == 6
-
-
 def test_the_nearest_center_is_that_of_predict():
     """Also where a center has no value of a feature: no case of cluster 0 has one of the first."""
     X = np.delete(corners(), 7, axis=0)
@@ -230,25 +207,6 @@ def test_the_nearest_center_is_that_of_predict():
     fit = _describe(model, Sample(X, None))
     assert_array_equal(_nearest(X, fit), model.predict(X))
     assert_array_equal(search.sizes_[0], np.bincount(search.fits_[0]["labels"]))
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"n_features": [0, 3]}, "n_features"),
-        ({"n_features": [3, 7]}, "1 to the 6 features"),
-        ({"n_features": "many"}, "n_features"),
-        ({"trims": [0.6]}, "trims"),
-        ({"n_clusters": [1]}, "n_clusters"),
-        ({"n_splits": -1}, "n_splits"),
-        ({"n_clusters": range(2, 30), "n_features": 6, "trims": np.arange(20) / 50}, "more than"),
-        ({"labels": [1, 2]}, "labels"),
-        ({"case_names": ["a"]}, "case_names"),
-    ],
-)
-def test_refusals_name_the_parameter(frame, wrong, words):
-    with pytest.raises(ValueError, match=words):
-        explore(frame, **{"n_clusters": [2], "n_features": [2], "trims": [0]} | wrong)
 
 
 def test_of_no_clusters_nothing_is_marked():
@@ -273,15 +231,6 @@ def test_tiny_tables(n):
 # ---- What the page shows
 
 
-def test_clusters_keep_their_numbers():
-    a = np.array([0, 0, 1, 1, 2, 2])
-    assert_array_equal(_match(np.array([2, 2, 0, 0, 1, 1]), a, 3)[[2, 0, 1]], [0, 1, 2])
-    split = np.array([3, 3, 0, 0, 1, 2])
-    assert_array_equal(_match(split, a, 4)[[3, 0]], [0, 1])
-    assert sorted(_match(split, a, 4)) == [0, 1, 2, 3]
-    assert sorted(_match(np.array([0, 0, 1, 1, 1, 1]), a, 2)) == [0, 1]
-
-
 def test_views_have_the_numbers_of_the_automatic_fit(page):
     scene = scene_of(page.search)
     K3 = [view for view in scene.views if len(view.sizes) == 3]
@@ -296,16 +245,6 @@ def test_views_have_the_numbers_of_the_automatic_fit(page):
     assert by_number[3].figures["agreement"] > 0.9 > by_number[4].figures["agreement"]
     assert by_number[3].times_agreed.mean() > 1.9
     assert set(by_number[3].times_selected[:2]) == {2}
-
-
-def test_the_plane_separates_the_clusters(page):
-    plane = scene_of(page.search).plane
-    assert plane.min() >= 0
-    assert plane.max() <= 1
-    true = np.arange(60) % 3
-    centers = np.array([np.median(plane[true == k], axis=0) for k in range(3)])
-    nearest = ((plane[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
-    assert (nearest == true).mean() > 0.95
 
 
 # ---- Bytes

@@ -427,16 +427,3 @@ def test_narrow_screens_do_not_overflow(browser, path, width):
             assert phone.page.locator(f"#pane-{name}").bounding_box()["width"] <= width
         phone.page.locator("#slider-k").press("Home")
         assert view(phone)[0] == 0
-
-
-def test_of_many_cases_some_are_points(browser, tmp_path):
-    X = np.random.default_rng(0).normal(size=(6000, 4)).astype(np.float32)
-    X[:3000, 0] += 8
-    how = {"n_clusters": [2], "n_features": [2], "trims": [0], "n_splits": 0, "n_jobs": 1}
-    page = rskc.explore(X, estimator=rskc.RobustSparseKMeans(2, n_init=1, random_state=0), **how)
-    with Watch(browser, page.save(tmp_path / "large.html")) as watch:
-        assert "6,000 cases" in text(watch, "about")
-        assert sum(watch.page.evaluate("rskc.data.words.sizes[0]")) == 6000
-        brush(watch, (0.01, 0.01), (0.5, 0.99))
-        assert 1000 < sum(selected(watch)) < 4000
-        assert watch.complaints == []

@@ -97,27 +97,3 @@ def test_a_page_that_is_there_is_kept(here):
     result = run("explore", "table.csv", *SMALL, code=1)
     assert "use --force" in result.stderr
     assert Path("table-explorer.html").read_text() == "mine"
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        (("--trims", "0.7"), "--trims"),
-        (("--n-features", "2,9"), "--n-features"),
-        (("--splits", "-1"), "--splits"),
-        (("-k", "1-2"), "--clusters"),
-    ],
-)
-def test_refusals_name_the_option(here, wrong, words):
-    result = run("explore", "table.csv", *SMALL, *wrong, code=1)
-    assert result.stderr.startswith("rskc: ")
-    assert words in result.stderr
-    assert not Path("table-explorer.html").exists()
-
-
-def test_fit_names_the_explorer(here):
-    result = run("fit", "table.csv", "-k", "3", "--n-init", "2", "--no-report", "--drop", "f")
-    assert result.stdout.rstrip().endswith(
-        "All other settings on one page: rskc explore table.csv --drop f --out "
-        "table-rskc/explorer.html"
-    )

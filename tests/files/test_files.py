@@ -1,6 +1,5 @@
 """Reading tables: what comes out of each format, and what is said of each fault."""
 
-import gzip
 import os
 import pickle
 
@@ -11,8 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rskc import RobustSparseKMeans
-from rskc.files import TableError, read_table, write_csv
+from rskc.files import TableError, read_table
 
 PLAIN = "id,a,b\nu,1,2.5\nv,NA,-3e2\nw,0.1,\n"
 
@@ -84,336 +82,17 @@ def test_dialects_of_text_say_the_same(put, name, change, options):
     assert_plain(read_table(put(change(PLAIN), name), **options))
 
 
-@pytest.mark.parametrize("name", ["t.csv.gz", "t.tsv.gz"])
-def test_compressed_text(put, name):
-    text = PLAIN if "csv" in name else PLAIN.replace(",", "\t")
-    assert_plain(read_table(put(gzip.compress(text.encode()), name)))
-
-
-@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
-def test_other_encodings_when_asked_for(put, encoding):
-    path = put("id,größe\nä,1\nö,2\n".encode(encoding))
-    table = read_table(path, encoding=encoding)
-    assert list(table.data.columns) == ["größe"]
-    assert list(table.data.index) == ["ä", "ö"]
-
-
-def test_what_a_table_says_of_itself(put):
-    text = "case,flat,x,none,class,note\nu,1,2,,3,s\nv,1,NA,,4,t\nw,,7,,3,s\n"
-    path = put(text)
-    table = read_table(path, label_column="class", drop=["note"])
-    assert list(table.data.columns) == ["flat", "x", "none"]
-    assert list(table.labels) == [3, 4, 3]
-    assert table.labels.dtype.kind == "i"
-    assert table.dropped == {"note": "asked for"}
-    assert (table.constant, table.empty, table.n_missing) == (["flat"], ["none"], 5)
-    assert table.path == path
-    assert len(table.sha256) == 64
-
-
-def test_rows_are_numbered_when_nothing_names_them(put):
-    table = read_table(put("a,b\n1,2\n3,4\n"))
-    assert table.id_column is None
-    assert isinstance(table.data.index, pd.RangeIndex)
-    numbered = RobustSparseKMeans(2, trim=0).fit(table.data)
-    assert not hasattr(numbered, "case_names_in_")
-
-
-def test_ids_stay_as_they_are_written(put):
-    path = put("country,code,x\nNA,007,1\nDE,1e3,2\n")
-    table = read_table(path, drop="code")
-    assert list(table.data.index) == ["NA", "DE"]
-    table = read_table(path, id_column="code", drop="country")
-    assert list(table.data.index) == ["007", "1e3"]
-
-
-@pytest.mark.parametrize("text", [",a,b\n1,5,6\n2,7,8\n", "a,b\n1,5,6\n2,7,8\n"])
-def test_a_first_column_without_name_is_the_index_of_pandas_or_r(put, text):
-    table = read_table(put(text))
-    assert table.id_column == ""
-    assert list(table.data.index) == ["1", "2"]
-    assert list(table.data.columns) == ["a", "b"]
-
-
-def test_separators_at_the_ends_of_lines_make_no_column(put):
-    table = read_table(put("a,b,\n1,2,\n3,4,\n"))
-    assert list(table.data.columns) == ["a", "b"]
-
-
-def test_features_in_rows(put):
-    path = put("gene,about,s1,s2,s3\ng1,xx,1,2,3\ng2,yy,4,,6\n")
-    table = read_table(path, features_in_rows=True, drop=["about"])
-    assert list(table.data.columns) == ["g1", "g2"]
-    assert list(table.data.index) == ["s1", "s2", "s3"]
-    np.testing.assert_array_equal(table.data["g2"], [4, np.nan, 6])
-    assert table.id_column == "gene"
-    assert "features are in rows" in complaint(path, features_in_rows=True, label_column="gene")
-
-
-def test_without_header(put):
-    path = put("1.5,2\n3,4\n")
-    table = read_table(path, header=False)
-    assert list(table.data.columns) == ["x0", "x1"]
-    assert table.data.shape == (2, 2)
-    assert "header=False" in complaint(path)
-
-
-def test_whole_numbers_are_fine_names(put):
-    assert list(read_table(put("0,1\n5,6\n")).data.columns) == ["0", "1"]
-
-
-def test_numbers_begin_late(put):
-    """What the first rows hold does not decide: neither whole numbers nor missing ones."""
-    rows = ["1,,5"] * 300 + ["1.25,3e-2,5"]
-    table = read_table(put("a,b,c\n" + "\n".join(rows)))
-    assert list(table.data.iloc[-1]) == [1.25, 0.03, 5]
-
-
-def test_text_begins_late(put):
-    text = "a,b\n" + "1,\n" * 300 + "2,late\n" + "3,later\n"
-    words = complaint(put(text))
-    assert "'b'" in words
-    assert "'late'" in words
-    assert "line 302" in words
-    assert read_table(put(text), text_columns="drop").dropped == {"b": "text"}
-
-
 def test_floats_read_back_exactly(put):
     values = np.random.default_rng(0).normal(size=500) * 10.0 ** np.arange(-250, 250)
     path = put("a\n" + "\n".join(map(repr, values.tolist())))
     np.testing.assert_array_equal(read_table(path).data["a"], values)
 
 
-def test_wide_text_with_odd_cells(put):
-    p = 1500
-    rows = [",".join(f"x{j}" for j in range(p)), ",".join(["1"] * p)]
-    rows += [",".join(["2"] * (p - 1) + [" NA "]), ",".join([" 3 "] + ["4"] * (p - 1))]
-    table = read_table(put("\n".join(rows)))
-    assert table.data.shape == (3, p)
-    assert table.n_missing == 1
-    assert table.data.iloc[2, 0] == 3
-
-
-def test_a_table_goes_into_the_model(put):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc"))
-    frame.insert(0, "case", [f"case {i}" for i in range(40)])
-    path = put("", "t.csv")
-    write_csv(frame, path)
-    table = read_table(path)
-    np.testing.assert_array_equal(table.data.to_numpy(), frame[list("abc")].to_numpy())
-    model = RobustSparseKMeans(2, random_state=0).fit(table.data)
-    assert list(model.cases_frame()["case"][:2]) == ["case 0", "case 1"]
-
-
 # --- Complaints about text ------------------------------------------------------------------------
 
-WRONG_TEXT = [
-    ("", {}, ["empty"]),
-    ("\n\n", {}, ["empty"]),
-    ("a,b\n", {}, ["line 1", "no line with data"]),
-    ("a,b\n\n\n", {}, ["line 1", "no line with data"]),
-    ("a,b\n1,2\n3\n", {}, ["line 3", "1 cells", "2", "'b'", "a comma"]),
-    ("a,b\n1,2\n3,4,5\n", {}, ["line 3", "3 cells"]),
-    ("a,b\n1,2\n\n3\n", {}, ["line 4", "1 cells"]),
-    ('a,b\n1,"2\n3,4\n', {}, ["line 2"]),
-    ("a,b\n1,2,\n3,4,\n", {}, ["line 2", "3 cells"]),
-    ("a,b\n1,2\r3\n4,5\n", {}, ["line 2"]),
-    ("a,b\n1,2\n2,3\n3,abc\n4,5\n", {}, ["line 4", "'b'", "'abc'", "missing_values"]),
-    ('a,b\n"1",2\n2,3\n3,"12,5"\n', {"decimal": "."}, ["line 4", "'b'", "'12,5'", 'decimal=","']),
-    ('a,b\n1,"2,5"\n2,"3,5"\n', {"decimal": "."}, ["'b'", "'2,5'", 'decimal=","']),
-    ('a,b\n1.5,"2,5"\n2,"3,5"\n', {}, ["'b'", "'2,5'", 'decimal=","']),
-    ("a;b\n1;1,234\n2;2,345\n", {}, ["'b'", "'1,234'", 'decimal=","']),
-    ("a;b\n1,5;2\n2,5;1.234\n3;4\n", {"decimal": ","}, ["line 3", "'b'", "'1.234'"]),
-    ('a,b\n"x\ny",2\n"z",3\nw,4\nu,oh\n', {}, ["line 6", "'b'", "'oh'"]),
-    ("a,b\n1,2\n3,inf\n", {}, ["line 3", "'b'", "infinite"]),
-    ("a,b\n1,2\n-Infinity,4\n", {}, ["line 3", "'a'", "infinite"]),
-    ("a,b\n1,2\n3,1e999\n", {}, ["line 3", "'b'", "infinite"]),
-    ("a,b,a,b\n1,2,3,4\n", {}, ["same name", "'a'", "'b'"]),
-    ("a,,c\n1,2,3\n", {}, ["column 2", "no name"]),
-    ("a,b\n1,2\nx,2\n?,3\n3,1\n4,1\n", {}, ["line 3", "2 cells", "'x', '?'", "missing_values"]),
-    (",a\nx,1\n,2\n", {}, ["line 3", "id is missing"]),
-    ("a,c\n1,x\n2,\n", {"label_column": "c"}, ["line 3", "'c'", "label is missing"]),
-    ("id,height\nx,1\n", {"drop": ["hieght"]}, ["'hieght'", "drop", "perhaps 'height'"]),
-    ("id,height\nx,1\n", {"label_column": "Height "}, ["label_column", "perhaps 'height'"]),
-    ("id,height\nx,1\n", {"id_column": "zzz"}, ["'zzz'", "there are 'id', 'height'"]),
-    ("id,kind\nx,u\ny,u\n", {}, ["'kind'", "text, such as 'u' in line 2"]),
-    ("id,kind\nx,u\ny,u\n", {"text_columns": "drop"}, ["no column holds numbers"]),
-    ("id\nx\ny\n", {}, ["no column left"]),
-    ("a,b\n1,true\n2,false\n", {}, ["'b'", "such as 'true'"]),
-    ("a,b\n1,2024-01-01\n2,2024-01-02\n", {}, ["'b'", "'2024-01-01'"]),
-    ("a,b\n1,2\n\xe9,3\n".encode("latin-1"), {}, ["line 3", "not UTF-8", "0xe9", "cp1252"]),
-    ("a,b\n1,2 €\n".encode("cp1252"), {}, ["line 2", "cp1252"]),
-    ("a,b\n1,2 €\n".encode("iso-8859-15"), {}, ["line 2", "iso-8859-15"]),
-    ("a,b\n1,2\n?,3\n?,3\n4,3\n5,1\n", {}, ["line 3", "'a'", "'?', in 2 cells"]),
-    ("\xe9,b\n1,2\n".encode("latin-1"), {}, ["line 1", "not UTF-8"]),
-    (PLAIN.encode("utf-16"), {}, ["UTF-16"]),
-    (PLAIN, {"encoding": "klingon"}, ["'klingon'"]),
-    (PLAIN.encode() + b"\xff", {"encoding": "ascii"}, ["not ascii"]),
-]
 
-
-@pytest.mark.parametrize(("content", "options", "expected"), WRONG_TEXT)
-def test_errors_name_the_place(put, content, options, expected):
-    words = complaint(put(content), **options)
-    missing = [each for each in expected if each not in words]
-    assert not missing, words
-
-
-def test_short_lines_are_found_among_missing_cells(put):
-    assert read_table(put("a,b\n1,\n2,3\n")).n_missing == 1
-    assert "line 3" in complaint(put("a,b\n1,\n2\n3,4\n"))
-    assert "line 3" in complaint(put('a,b\n"1",\n2\n3,4\n'))
-
-
-def test_a_line_of_separators_is_a_case_and_a_blank_line_is_none(put):
-    table = read_table(put("a,b\n1,2\n,\n\n3,4\n"))
-    assert len(table.data) == 3
-    assert table.data.iloc[1].isna().all()
-
-
-DATES = {
-    "2024-12-31": 20088,
-    "2024/12/31": 20088,
-    "31.12.2024": 20088,
-    "31.12.24 18:00": 20088.75,
-    "12/31/2024": 20088,
-    "31/12/2024 6:00 PM": 20088.75,
-    "31. Dez 2024": 20088,
-    "31 December 2024": 20088,
-    "31-Dec-24": 20088,
-    "Dec. 31st, 2024": 20088,
-    "2024-12-31T06:00:00.25Z": 20088.25,
-    "2024-12": 20058,
-}
-
-
-@pytest.mark.parametrize(("text", "day"), DATES.items())
-def test_dates_as_people_write_them(put, text, day):
-    path = put(f'a,since\n1,"{text}"\n2,\n3,"{text}"\n')
-    assert read_table(path, text_columns="drop").dropped == {"since": "dates"}
-    days = read_table(path, date_columns="numbers").data["since"]
-    np.testing.assert_allclose(days, [day, np.nan, day])
-
-
-def test_dates_of_which_the_day_is_not_clear(put):
-    path = put("a,day\n1,1/2/2024\n2,3/4/2024\n")
-    assert "not clear whether day or month comes first in 'day'" in complaint(
-        path, date_columns="numbers"
-    )
-
-
-@pytest.mark.parametrize("text", ["31 Dozen 2024", "1.2.3.4", "2024-13", "7 of 10"])
-def test_words_and_numbers_that_are_no_dates(put, text):
-    path = put(f"a,b\n1,{text}\n2,{text}\n")
-    assert read_table(path, text_columns="drop").dropped["b"] != "dates"
-
-
-def test_a_title_above_the_names(put):
-    for title in ("Customers of 2026", "Customers;;;", "Customers\n\nof 2026"):
-        table = read_table(put(f"{title}\nid;a;b;c\nu;1;2;3\nv;4;5,5;6\n"))
-        assert table.data.to_numpy().tolist() == [[1, 2, 3], [4, 5.5, 6]]
-        assert table.notes[0].startswith("Left out as titles")
-    assert "line 5, column 'a': 'x'" in complaint(put("t\n\na,b,c\n1,2,3\nx,3,3\n4,5,3\n"))
-    assert "line 2 holds numbers" in complaint(put("t\n1,2.5,3\n4,5,6\n7,8,9\n"))
-    assert "column 2 has no name" in complaint(put("a,\nu,1\nv,2\n"))
-
-
-@pytest.mark.parametrize("mark", ["|", " "])
-def test_other_separators(put, mark):
-    path = put(mark.join("abc") + "\n" + mark.join("123") + "\n", "t.txt")
-    assert read_table(path).data.to_numpy().tolist() == [[1, 2, 3]]
-    assert "it has one, 'a~b': if another mark" in complaint(put("a~b\nu~1\nv~2\n"))
-    words = put(f"a{mark}b,c{mark}d\n1,2\n")
-    assert list(read_table(words).data.columns) == [f"a{mark}b", f"c{mark}d"]
-
-
-def test_text_columns_are_left_out_when_asked(put):
-    path = put("id,a,sex,when\nx,1,f,2024-01-01\ny,2,m,2024-01-02\n")
-    words = complaint(path)
-    assert "'sex', 'when'" in words
-    table = read_table(path, text_columns="drop")
-    assert list(table.data.columns) == ["a"]
-    assert table.dropped == {"sex": "text", "when": "dates"}
-
-
-WRITTEN = [
-    (["12%", "5 %", "", "0"], [12, 5, None, 0], "in %"),
-    (["8.4 kg", "1kg", ".5 KG"], [8.4, 1, 0.5], "in kg"),
-    (["1 day", "3 days", "2 days"], [1, 3, 2], "in day"),
-    (["$1,200.50", "-$3", "$-4.5"], [1200.5, -3, -4.5], "in $"),
-    (["1,234,567", "89", "12"], [1234567, 89, 12], "with marks between thousands"),
-    (["1,234", "567", "12"], [1234, 567, 12], "with marks between thousands"),
-    (["3.179,93 €", "128,75 €"], [3179.93, 128.75], "in €"),
-    (["1 200,5 m2", "3 m2"], [1200.5, 3], "in m2"),
-    (["<5", "7.5", "9", ">90"], [5, 7.5, 9, 90], "2 cells such as <5 as the limit"),
-]
-
-
-@pytest.mark.parametrize(("cells", "expected", "how"), WRITTEN)
-def test_numbers_may_have_units_and_marks(put, cells, expected, how):
-    text = "a,b\n" + "".join(f'{i},"{cell}"\n' for i, cell in enumerate(cells))
-    table = read_table(put(text))
-    found = [None if np.isnan(cell) else cell for cell in table.data["b"]]
-    assert found == expected
-    assert {name: str(each) for name, each in table.written.items()} == {"b": how}
-
-
-@pytest.mark.parametrize(
-    "cells",
-    [
-        ["500 g", "1.2 kg", "2 kg"],  # two units
-        ["5 kg", "7", "8 kg"],  # and none
-        ["120/80", "130/85", "110/70"],
-        ["18-24", "25-34", "35-44"],
-        ["1st", "2nd", "3rd"],
-        ["<18", "65+", "<18"],
-        ["<18", ">65", "<18"],  # limits only
-        ["P-001", "P-002", "P-003"],
-        ["192.168.0.1", "10.0.0.1", "10.0.0.2"],
-    ],
-)
-def test_other_text_is_no_number(put, cells):
-    text = "a,b\n" + "".join(f'{i},"{cell}"\n' for i, cell in enumerate(cells))
-    with pytest.raises(TableError, match="no numbers: 'b'"):
-        read_table(put(text))
-
-
-@pytest.mark.parametrize("unit", ["%", " €", ""])
-def test_a_cell_that_is_none_among_numbers_with_units_is_named(put, unit):
-    cells = [f"1.2{i:02},{i:02}{unit}" for i in range(30)]
-    cells[7] = "n.v. 12x"
-    text = "a;b\n" + "".join(f"{i};{cell}\n" for i, cell in enumerate(cells))
-    with pytest.raises(TableError, match=r"line 9, column 'b': 'n\.v\. 12x' is not a number"):
-        read_table(put(text), text_columns="categories")
-    table = read_table(put(text), text_columns="drop")
-    assert list(table.dropped) == ["b"]
-
-
-def test_decimal_commas_are_found(put):
-    table = read_table(put("a;b;c\n1,5;2;1.234,5\n2,25;1.000;12,5\n3;2.500;0,5\n4;3.000;7,5\n"))
-    assert table.decimal == ","
-    assert table.data["a"].tolist() == [1.5, 2.25, 3, 4]
-    assert table.data["b"].tolist() == [2, 1000, 2500, 3000]
-    assert table.data["c"].tolist() == [1234.5, 12.5, 0.5, 7.5]
-    assert read_table(put('a,b\n1,"2,5"\n2,"3,5"\n')).data["b"].tolist() == [2.5, 3.5]
-
-
-@pytest.mark.parametrize("share", [0.3, 0.9, 0.99])
-def test_a_truncated_gzip(put, share):
-    data = gzip.compress(("a,b\n" + "1,2\n" * 5000).encode())
-    assert "damaged or cut short" in complaint(put(data[: int(len(data) * share)], "t.csv.gz"))
-    assert "damaged" in complaint(put("a,b\n1,2\n", "t.csv.gz"))
-
-
-def test_files_that_are_none(tmp_path, put):
-    assert "folder" in complaint(tmp_path)
-    put(PLAIN, "table.csv")
-    assert "perhaps 'table.csv' is meant" in complaint(tmp_path / "tabel.csv")
-    assert "no such file" in complaint(tmp_path / "nowhere" / "t.csv")
-    assert ".parquet" in complaint(put("x", "t.docx"))
-    assert "none" in complaint(put("x", "table"))
-    assert "none" in complaint(put("x", "t.parquet.gz"))
+def test_a_carriage_return_within_a_line_is_refused(put):
+    assert "line 2 cannot be understood" in complaint(put("a,b\n1,2\r3\n4,5\n"))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
@@ -430,12 +109,6 @@ def test_no_permission(put, monkeypatch):
 
     monkeypatch.setattr("builtins.open", refuse)
     assert "Permission denied" in complaint(path)
-
-
-@pytest.mark.parametrize(("name", "value"), [("decimal", ";"), ("text_columns", "keep")])
-def test_options_are_checked(put, name, value):
-    with pytest.raises(ValueError, match=name):
-        read_table(put(PLAIN), **{name: value})
 
 
 def test_a_missing_package_is_named(put, monkeypatch):
@@ -517,23 +190,3 @@ def test_errors_name_parameters_as_their_reader_does(put):
     with pytest.raises(TableError, match=r"column '\{b\}': 'x\{y\}' is not a number") as raised:
         read_table(path)
     assert "name it in --missing if" in raised.value.phrased({"missing_values": "--missing"})
-
-
-@pytest.mark.parametrize("codes", [("1001-21", "1001-22"), ("1 Marker 10", "2 Decoy 11")])
-def test_codes_that_resemble_dates_are_categories(tmp_path, codes):
-    frame = pd.DataFrame({"a": range(20), "b": [i % 7 for i in range(20)], "site": [*codes] * 10})
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    assert "site" in read_table(tmp_path / "t.csv", text_columns="categories").data
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("a,b,c\n1,2,3\n4,5,6\n7,8,9,9,9,9,9\n1,2,4\n", "line 4 has 7 cells"),
-        ("a,b,,,,\n1,2,3,4,5,6\n4,5,6,7,8,9\n", "column 3 has no name"),
-    ],
-)
-def test_the_names_are_in_no_line_that_a_slip_made_long(tmp_path, text, said):
-    (tmp_path / "t.csv").write_text(text)
-    with pytest.raises(TableError, match=said):
-        read_table(tmp_path / "t.csv")

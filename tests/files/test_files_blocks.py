@@ -98,15 +98,6 @@ def test_single_precision_whole_numbers_and_empty_cells():
         assert_array_equal(table.read_features(table.pieces[0]), read_table(name).data)
 
 
-def test_names_in_the_index_of_pandas(frame):
-    named = frame.drop(columns="group").set_index("patient").rename_axis(None)
-    named.to_parquet("named.parquet")
-    table = open_blocks("named.parquet")
-    pd.testing.assert_frame_equal(
-        table.read(table.pieces[0]).data, read_table("named.parquet").data
-    )
-
-
 def test_blocks_of_a_matrix(monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 8 * 3 * 40)
     matrix = np.arange(300).reshape(100, 3)

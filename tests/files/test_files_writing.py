@@ -5,8 +5,6 @@ import errno
 import json
 import os
 import stat
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -43,16 +41,6 @@ def test_an_error_leaves_what_was_there(tmp_path, old, error):
     assert old is None or path.read_bytes() == old
 
 
-def test_nothing_is_seen_before_it_is_whole(tmp_path):
-    path = tmp_path / "new"
-    with atomic_write(path, "w") as file:
-        file.write("ä\n")
-        file.flush()
-        assert not path.exists()
-    assert path.read_bytes() == "ä\n".encode()
-    assert os.listdir(tmp_path) == ["new"]
-
-
 def test_what_killed_processes_left_behind_is_removed_a_day_later(tmp_path):
     old, fresh, other = (tmp_path / name for name in (".rskc-a.part", ".rskc-b.part", "c.part"))
     for path in (old, fresh, other):
@@ -82,26 +70,6 @@ def test_a_full_disk(tmp_path, monkeypatch, call):
     assert caught.value.filename == str(path)
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["model"]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="limits of file sizes are of Unix")
-def test_a_file_that_cannot_grow(tmp_path):
-    """The system itself refuses to write on."""
-    path = tmp_path / "big"
-    path.write_bytes(b"old")
-    code = (
-        "import resource, signal, sys; from rskc.files import atomic_write\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
-        "try:\n"
-        "    with atomic_write(sys.argv[1]) as file: file.write(bytes(100_000))\n"
-        "except OSError as error: print(error.filename)\n"
-    )
-    command = [sys.executable, "-B", "-c", code, str(path)]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == str(path)
-    assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["big"]
 
 
 def test_folders_that_are_not_there_or_not_ours(tmp_path, monkeypatch):
@@ -135,13 +103,6 @@ def test_permissions_and_links(tmp_path):
     assert link.is_symlink()
     assert path.read_bytes() == b"2"
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/null"), reason="there is no /dev/null")
-def test_a_device_stays_a_device():
-    with atomic_write("/dev/null") as file:
-        file.write(b"gone")
-    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
 # --- CSV ------------------------------------------------------------------------------------------

@@ -3,13 +3,12 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import rand_score
 
 from definitions import read_only, strided
@@ -88,73 +87,7 @@ def test_wrong_values_are_named(parameter, values):
         assert repr(value) in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "init",
-    [
-        X[:2],
-        X[:3, :4],
-        X[0],
-        np.full((3, 6), np.nan),
-        np.full((3, 6), np.inf),
-        [["a"] * 6] * 3,
-        [[1.0], [1.0, 2.0]],
-        b"random",
-        None,
-        7,
-        lambda X, n_clusters, random_state: X[:2],
-        lambda X, n_clusters, random_state: None,
-    ],
-)
-def test_wrong_starting_centers_are_named(init):
-    with pytest.raises(ValueError, match=r"^init .*n_clusters, n_features.* = \(3, 6\).*\.$"):
-        make_model(init=init).fit(X)
-
-
-def test_two_ways_to_ask_for_sparsity_are_one_too_many():
-    with pytest.raises(ValueError, match=r"n_features=2 and l1_bound=1\.5 .* one of them"):
-        make_model(n_features=2, l1_bound=1.5).fit(X)
-    assert make_model(n_features=2, l1_bound=None).fit(X).get_support().sum() == 2
-
-
-def test_numbers_of_numpy_are_shown_as_numbers():
-    with pytest.raises(ValueError, match=r"l1_bound=0.5 must"):
-        RobustSparseKMeans(2, l1_bound=np.float64(0.5)).fit(np.eye(4))
-
-
-def test_numbers_of_numpy_are_numbers():
-    model = make_model(np.int32(3), trim=np.float32(0.1), l1_bound=np.float64(2), n_init=np.int8(2))
-    assert_sound(model.fit(X), X)
-
-
-def test_wrong_parameters_leave_a_model_unfitted():
-    model = make_model(trim=2)
-    with pytest.raises(ValueError):
-        model.fit(X)
-    with pytest.raises(NotFittedError):
-        model.predict(X)
-
-
 # Odd data
-
-
-def test_overflow_names_the_case_as_people_write_it():
-    weights = np.r_[0, np.ones(len(X) - 1)]
-    with pytest.raises(ValueError, match=r"The squares of X overflow.* of case [0-9]+\. "):
-        make_model(trim=0, l1_bound=None).fit(1e300 * X, sample_weight=weights)
-
-
-def test_cells_that_are_infinitely_many_scales_away_are_in_the_frame():
-    far = X.copy()
-    far[3, 2] = 1e200
-    model = make_model(trim=0, cells=3.3).fit(far)
-    model.cell_scales_[:] = 1e-200
-    assert np.isinf(model.cells_frame(far)["scales"].iloc[0])
-
-
-@pytest.mark.parametrize("kind", ["datetime64[D]", "timedelta64[s]"])
-def test_arrays_of_dates_are_refused(kind):
-    with pytest.raises(ValueError, match="X holds dates; make numbers of them first"):
-        make_model().fit((1000 * X).astype(kind))
 
 
 @pytest.mark.parametrize("cell", [np.inf, -np.inf])
@@ -171,43 +104,6 @@ def test_infinities_are_refused(cell, dtype, other):
             getattr(model, method)(bad)
 
 
-@pytest.mark.parametrize("distinct", [1, 2, 7])
-def test_more_clusters_than_distinct_cases(distinct):
-    few = np.tile(X[:distinct], (9, 1))
-    with pytest.raises(ValueError, match=f"the {distinct} distinct case") as error:
-        make_model(distinct + 1, trim=0).fit(few)
-    assert_one_sentence(error, "n_clusters")
-    model = make_model(distinct, trim=0).fit(few)
-    assert_sound(model, few)
-    assert len(set(model.labels_)) == distinct
-    assert_allclose(model.inertia_, 0, atol=1e-20)
-
-
-def test_minus_zero_is_zero():
-    with pytest.raises(ValueError, match="the 1 distinct case among"):
-        make_model(2, trim=0).fit(np.array([[0.0], [-0.0], [0.0]]))
-
-
-@pytest.mark.parametrize("trim", [0, 0.1, 0.4])
-def test_as_many_clusters_as_cases_that_are_left(trim):
-    left = 20 - int(20 * trim)
-    words = f"more than the {left} cases that are left" if trim else "more than 20 cases; lower"
-    with pytest.raises(ValueError, match=words) as error:
-        make_model(left + 1, trim=trim).fit(X[:20])
-    assert_one_sentence(error, "n_clusters")
-    for K in (left, left - 1):
-        assert_sound(make_model(K, trim=trim).fit(X[:20]), X[:20])
-
-
-@pytest.mark.parametrize(("trim", "n_trim"), [(0.49, 29), (np.nextafter(0.5, 0), 30)])
-@pytest.mark.parametrize("K", [1, 2, 3, 30])
-@pytest.mark.parametrize("bound", [1.5, None])
-def test_trim_near_its_limit(trim, n_trim, K, bound):
-    model = make_model(K, trim=trim, l1_bound=bound).fit(X)
-    assert_sound(model, X)
-    assert model.trimmed_weighted_.sum() == n_trim
-
-
 @pytest.mark.parametrize("bound", [1.5, None])
 def test_constant_columns_get_no_weight_and_do_not_matter(bound):
     constant = np.insert(X, [0, 3, 6], [5.0, -1e9, 1e-9], axis=1)
@@ -217,43 +113,6 @@ def test_constant_columns_get_no_weight_and_do_not_matter(bound):
     assert_allclose(with_them.cluster_centers_[:, [0, 4, 8]], [[5.0, -1e9, 1e-9]] * 3)
     if bound is not None:
         assert_allclose(np.delete(with_them.feature_weights_, [0, 4, 8]), without.feature_weights_)
-
-
-@pytest.mark.parametrize("value", [0.0, 1e-300, 7.3, -1e300])
-@pytest.mark.parametrize("options", [{}, {"l1_bound": None}, {"n_features": 2}])
-@pytest.mark.parametrize("shape", [(12, 4), (4, 12)])
-def test_data_that_are_all_constant(value, options, shape):
-    constant = np.full(shape, value)
-    with pytest.raises(ValueError, match="the 1 distinct case among"):
-        make_model(2, **options).fit(constant)
-    model = make_model(1, **options).fit(constant)
-    assert_sound(model, constant)
-    assert_allclose(model.cluster_centers_, value)
-    assert not model.outliers_.any()
-
-
-@pytest.mark.parametrize("options", [{}, {"l1_bound": 1}, {"l1_bound": None}, {"n_features": 1}])
-def test_one_feature(options):
-    model = make_model(**options).fit(X[:, :1])
-    assert_sound(model, X[:, :1])
-    assert_array_equal(model.feature_weights_, 1)
-    assert rand_score(model.labels_, DATA.target) > 0.85
-
-
-def test_one_case():
-    model = make_model(1).fit(X[:1])
-    assert_sound(model, X[:1])
-    assert_allclose(model.cluster_centers_, X[:1])
-
-
-@pytest.mark.parametrize("bound", [1.0, 1.2, 1.5, 2.0, 2.4])
-def test_features_that_tie(bound):
-    copies = np.repeat(X[:, :1], 6, axis=1)
-    model = make_model(l1_bound=bound, trim=0).fit(copies)
-    assert_sound(model, copies)
-    assert_allclose(model.feature_weights_.sum(), bound)
-    one = make_model(l1_bound=None, trim=0).fit(X[:, :1])
-    assert rand_score(model.labels_, one.labels_) == 1
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -270,23 +129,6 @@ def test_one_cell_out_of_this_world(p, size, dtype):
     assert_sound(make_model(l1_bound=None).fit(outlying), outlying)
 
 
-@pytest.mark.parametrize("bound", [1.5, None])
-@pytest.mark.parametrize("scale", [1e155, 1e200, 1e300])
-def test_data_whose_squares_overflow(bound, scale):
-    """Never a silent NaN: the sums of squares are infinite, so refusing is all that is left."""
-    with pytest.raises(ValueError, match=r"\bX\b"):
-        make_model(l1_bound=bound).fit(X * scale)
-
-
-@pytest.mark.filterwarnings("ignore:Only .* distinct clusters")
-@pytest.mark.parametrize("trim", [0, 0.1])
-@pytest.mark.parametrize("K", [2, 5, 9])
-def test_cases_that_are_mostly_the_same(trim, K):
-    same = np.zeros((40, 3))
-    same[:9] = X[:9, :3]
-    assert_sound(make_model(K, trim=trim).fit(same), same)
-
-
 @pytest.mark.filterwarnings("ignore:Only .* distinct clusters")
 @pytest.mark.parametrize("seed", range(30))
 def test_duplicates_that_leave_clusters_empty(seed):
@@ -299,17 +141,6 @@ def test_fewer_clusters_than_asked_for_are_mentioned():
     cases[8:] = [[5, 5], [-5, 5]]
     with pytest.warns(ConvergenceWarning, match=r"Only 2 distinct clusters .* n_clusters=3"):
         make_model(3, trim=0.2, l1_bound=None).fit(cases)
-
-
-def test_400_000_cases():
-    rng = np.random.default_rng(0)
-    target = rng.integers(0, 3, 400_000)
-    many = rng.standard_normal((400_000, 3))
-    many[:, 0] += 8 * target
-    model = make_model(n_init=1, l1_bound=1.2, init="robust").fit(many)
-    assert_sound(model, many)
-    assert (model.labels_[target == 0] == model.predict([[0.0, 0, 0]])).mean() > 0.999
-    assert model.feature_weights_.argmax() == 0
 
 
 # All of it at once
@@ -381,27 +212,6 @@ def test_a_wanted_number_of_features_is_met_or_missed_aloud(X, m):
     assert met != any(f"n_features={m} is not" in str(warning.message) for warning in said)
 
 
-def test_sums_in_single_precision_may_overflow():
-    X = np.full((5, 7), 1e37, np.float32)
-    model = RobustSparseKMeans(1, trim=0, l1_bound=None, random_state=0).fit(X)
-    assert_array_equal(model.predict(X), 0)
-    assert_array_equal(model.transform(X), 0)
-
-
-@pytest.mark.parametrize("l1_bound", [None, 1.5, "auto"])
-@pytest.mark.parametrize("K", [1, 3])
-def test_a_cell_whose_square_overflows_is_named(K, l1_bound):
-    X = np.random.default_rng(0).normal(size=(200, 6))
-    X[9, 0] = 1e170
-    with pytest.raises(
-        ValueError, match=r"squares of X overflow: it has cells of up to 1e\+170, .* feature 0"
-    ):
-        RobustSparseKMeans(K, trim=0, l1_bound=l1_bound, random_state=0).fit(X)
-    frame = pd.DataFrame(X, [f"s{i}" for i in range(200)], list("abcdef"))
-    with pytest.raises(ValueError, match=r"feature 'a' of case 's9'\. .* raise trim"):
-        RobustSparseKMeans(K, trim=0, l1_bound=l1_bound, random_state=0).fit(frame)
-
-
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("dtype", [float, np.float32, int])
 def test_masked_cells_are_missing_cells(dtype):
@@ -430,13 +240,3 @@ def test_masked_blocks_have_missing_cells():
     model = RobustSparseKMeans(2, random_state=0)
     expected = clone(model).fit(np.where(X > 1.5, np.nan, X))
     assert_array_equal(model.fit(blocks).cluster_centers_, expected.cluster_centers_)
-
-
-def test_masked_centers_and_weights_are_refused():
-    X, masked = np.arange(8.0)[:, None], np.ma.masked_array([[0.0], [1e6]], [[False], [True]])
-    with pytest.raises(ValueError, match="finite centers"):
-        RobustSparseKMeans(2, init=masked).fit(X)
-    with pytest.raises(ValueError, match="sample_weight contains NaN, first for case 1"):
-        RobustSparseKMeans(2).fit(
-            X, sample_weight=np.ma.masked_array(np.ones(8), np.arange(8) == 1)
-        )

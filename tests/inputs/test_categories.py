@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
 
 from model_files import refusal, rewritten, setting
@@ -23,7 +21,6 @@ from rskc.displays import ClusterDisplay, HeatmapDisplay, WeightsDisplay
 from rskc.exceptions import FitWarning
 from rskc.files import read_table, write_ranked_lists
 from rskc.inputs.categories import CategoryEncoder, encoded_blocks
-from rskc.metrics import classification_error_rate
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability
 from rskc.selection.references import (
@@ -73,13 +70,6 @@ def model(frame):
 # ---- The encoder
 
 
-def test_a_column_of_categories_by_hand():
-    X = pd.DataFrame({"c": ["a", "b", "b", "c", "b", "a", "c", "b"]})  # shares 1/4, 1/2, 1/4
-    found = CategoryEncoder().fit(X).transform(X)
-    root = np.sqrt([1 / (0.25 * 2), 1 / (0.5 * 2), 1 / (0.25 * 2)])
-    assert_allclose(found, np.eye(3)[[0, 1, 1, 2, 1, 0, 2, 1]] * root * np.sqrt(2 / np.pi))
-
-
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from("abcdé"), min_size=12, max_size=60), st.randoms())
 def test_a_column_of_categories_has_the_variance_of_a_number_in_halves(cells, random):
@@ -96,115 +86,11 @@ def test_a_column_of_categories_has_the_variance_of_a_number_in_halves(cells, ra
     assert encoder.masses.sum() == pytest.approx(1)
 
 
-def test_true_and_false_are_a_standardized_number_in_halves():
-    flags = np.array([True, False, False, True, False, False])
-    found = CategoryEncoder().fit_transform(pd.DataFrame({"f": flags}))
-    between = ((found[0] - found[1]) ** 2).sum()
-    assert between == pytest.approx(2 / np.pi / flags.var())
-
-
-def test_columns_of_two_values_do_not_lead_where_numbers_have_the_clusters():
-    """With variance 1, two clusters go by a column of noise: the error rate was 0.5."""
-    rng = np.random.default_rng(0)
-    kind = np.arange(150) % 2
-    columns = {f"x{j}": rng.normal(size=150) + 2.5 * kind for j in range(3)}
-    columns |= {f"b{j}": rng.random(150) < 0.5 for j in range(4)}
-    X = ColumnStandardizer("mean", "std").fit_transform(pd.DataFrame(columns))
-    for bound in ("auto", None):
-        model = fitted(X, 2, l1_bound=bound)
-        assert classification_error_rate(model.labels_, kind) < 0.1
-
-
-def test_kinds_of_columns_of_pandas_and_polars():
-    text = ["a", "b", "a", None, "b", "a"]
-    columns = {
-        "text": pd.Series(text),
-        "object": pd.Series(text, dtype=object),
-        "category": pd.Categorical(text),
-        "numbers": pd.Categorical([1, 2, 1, None, 2, 1]),
-        "flag": pd.array([True, False, True, None, False, True], dtype="boolean"),
-    }
-    of_pandas = pd.DataFrame(columns)
-    of_polars = pl.DataFrame(
-        {
-            "text": pl.Series(text),
-            "object": pl.Series(text, dtype=pl.Categorical),
-            "category": pl.Series(text, dtype=pl.Enum(["a", "b"])),
-            "numbers": pl.Series(["1", "2", "1", None, "2", "1"], dtype=pl.Categorical),
-            "flag": pl.Series([True, False, True, None, False, True]),
-        }
-    )
-    one, other = (CategoryEncoder().fit(each) for each in (of_pandas, of_polars))
-    assert [code.kind for code in one.columns_] == ["category"] * 5
-    assert [code.categories for code in one.columns_] == [
-        code.categories for code in other.columns_
-    ]
-    Z = one.transform(of_pandas)
-    assert_array_equal(Z, other.transform(of_polars))
-    assert_array_equal(np.isnan(Z).all(axis=1), np.arange(6) == 3)
-    assert one.get_feature_names_out()[:2].tolist() == ["text = a", "text = b"]
-
-
-def test_numbers_that_stand_for_categories_and_arrays():
-    X = np.array([[1, 0.5], [2, 0.1], [1, 0.2], [3, 0.4], [2, 0.0], [3, 1.0], [1, 2.0], [2, 1.0]])
-    encoder = CategoryEncoder(categorical=[0]).fit(X)
-    assert encoder.columns_[0].categories == ("1", "2", "3")
-    assert_array_equal(encoder.transform(X)[:, 3], X[:, 1])
-    whole = pd.DataFrame({"a": X[:, 0].astype(int), "b": X[:, 1]})
-    assert_array_equal(CategoryEncoder("a").fit_transform(whole), encoder.transform(X))
-
-
-def test_ordered_categories_are_standardized_ranks():
-    levels = ["low", "middle", "high"]
-    cells = ["low", "high", "middle", "high", "low", None]
-    typed = pd.DataFrame({"g": pd.Categorical(cells, categories=levels, ordered=True)})
-    ranks = np.array([1, 3, 2, 3, 1, np.nan])
-    expected = (ranks - np.nanmean(ranks)) / np.nanstd(ranks)
-    for ordinal, X in (
-        (["g"], typed),
-        ({"g": levels}, pd.DataFrame({"g": cells})),
-        (0, pl.DataFrame({"g": pl.Series(cells, dtype=pl.Enum(levels))})),
-    ):
-        assert_allclose(CategoryEncoder(ordinal=ordinal).fit_transform(X)[:, 0], expected)
-    numbers = pd.DataFrame({"g": [10, 30, 20, 30, 10]})
-    assert_allclose(CategoryEncoder(ordinal=["g"]).fit_transform(numbers)[:, 0], expected[:5])
-
-
-def test_categories_of_two_cases_each_name_the_cases():
-    with pytest.raises(ValueError, match="3 categories in 6 cases: they name the cases"):
-        CategoryEncoder().fit(pd.DataFrame({"c": list("aabbcc")}))
-    CategoryEncoder().fit(pd.DataFrame({"c": list("aabbccc")}))
-
-
-def test_one_category_and_none_tell_nothing():
-    X = pd.DataFrame({"one": ["a"] * 6, "none": [None] * 6, "b": np.arange(6.0)})
-    Z = CategoryEncoder().fit_transform(X)
-    assert_array_equal(Z[:, 0], np.zeros(6))
-    assert np.isnan(Z[:, 1]).all()
-
-
-@pytest.mark.parametrize(
-    ("columns", "asked", "words"),
-    [
-        ({"c": list("abcdefgh")}, {}, "Column 'c' of X has 8 categories in 8 cases: they name"),
-        ({"c": ["a", 1.5] * 4}, {}, "Column 'c' of X holds both numbers and text"),
-        ({"c": pd.date_range("2024-01-01", periods=8)}, {}, "Column 'c' of X holds dates"),
-        ({"c": [1.0] * 8}, {"categorical": ["d"]}, "categorical='d' is no column of X"),
-        ({"c": list("ab") * 4}, {"ordinal": ["c"]}, "have no order; give them in order"),
-        ({"c": list("ab") * 4}, {"ordinal": {"c": ["a"]}}, "ordinal does not have 'b' of column"),
-    ],
-)
-def test_what_is_refused(columns, asked, words):
-    with pytest.raises(ValueError, match=words):
-        RobustSparseKMeans(2, **asked).fit(pd.DataFrame(columns).assign(x=np.arange(8.0)))
-
-
 @pytest.mark.parametrize(
     ("X", "words"),
     [
         (np.arange(6.0), "Expected 2D array, got 1D array"),
         (np.ones((6, 2), complex), "Complex data not supported"),
-        (pd.DataFrame({"c": np.ones(6, complex)}), "Column 'c' of X holds complex numbers"),
     ],
 )
 def test_the_encoder_checks_shape_and_kind(X, words):
@@ -287,13 +173,6 @@ def test_results_speak_of_columns(frame, model):
     assert "2 of 600 cells missing" in model.summary()
 
 
-def test_a_table_of_numbers_has_no_encoder(frame):
-    numbers = frame[["size", "noise"]]
-    model = fitted(frame).fit(numbers)
-    assert not hasattr(model, "encoder_")
-    assert_array_equal(model.labels_, fitted(numbers.to_numpy()).labels_)
-
-
 def test_methods_take_frames_with_the_same_columns(frame, model):
     assert_array_equal(model.predict(frame), model.labels_)
     assert_allclose(model.transform(frame).min(axis=1) ** 2, model.distances_, atol=1e-9)
@@ -314,29 +193,6 @@ def test_a_category_that_is_not_known(frame, model):
     Z[0, [names.index(f"color = {c}") for c in ("blue", "green", "red")]] = 0
     weights = model.feature_weights_[model.encoder_.columns]
     assert_allclose(distance**2, ((Z - model.cluster_centers_) ** 2 * weights).sum(1)[None])
-
-
-def test_groups_of_columns_hold_categories(frame):
-    groups = {"looks": ["size", "color"]}
-    model = fitted(frame, feature_groups=groups, trim=0.02)
-    assert model.group_names_.tolist() == ["looks", "noise", "letter", "flag"]
-    assert_array_equal(model.feature_group_, [0, 1, 0, 2, 3])
-    assert_allclose(model.feature_weights_[[0, 2]], model.group_weights_[0] / 2)
-
-
-def test_clones_and_pipelines(frame):
-    model = RobustSparseKMeans(
-        3, categorical=["letter"], ordinal={"color": ["red", "green", "blue"]}
-    )
-    assert clone(model).get_params() == model.get_params()
-    pipeline = make_pipeline(ColumnStandardizer(), RobustSparseKMeans(3, random_state=0, trim=0.02))
-    labels = pipeline.fit_predict(frame)
-    assert_array_equal(pipeline.predict(frame), labels)
-    standardized = ColumnStandardizer("mean", "std").fit(frame).transform(frame)
-    assert standardized["size"].std(ddof=0) == pytest.approx(1)
-    assert standardized.color.equals(frame.color)
-    of_polars = ColumnStandardizer("mean", "std").fit_transform(pl.from_pandas(frame))
-    assert_allclose(of_polars["size"].to_numpy(), standardized["size"])
 
 
 def test_numbers_that_are_not_standardized_are_named(frame):
@@ -395,18 +251,6 @@ def test_steps_of_one_cloud_keep_their_correlation():
     drawn = stepped_reference(X, np.array([0, 1, 1]), NORMAL).draw(rng)
     own, found = (np.corrcoef(cells[:, 0], cells[:, 2])[0, 1] for cells in (X, drawn))
     assert 0.8 * own < found < 1.1 * own  # without the strengthening it is 0.8, the root of 2 / pi
-
-
-@pytest.mark.parametrize(("share", "expected"), [(0.0, 1), (0.9, 3)])
-def test_columns_in_clumps_are_no_clusters(share, expected):
-    rng = np.random.default_rng(1)
-    kind, n = np.arange(120) % 3, 120
-    other = rng.integers(0, 3, (n, 4))
-    letters = np.where(rng.random((n, 4)) < share, kind[:, None], other)
-    table = pd.DataFrame(np.array(list("abc"))[letters], columns=list("pqrs"))
-    table["x"] = rng.normal(size=n)
-    how = {"n_splits": 2, "n_references": 5, "n_jobs": 1, "progress": False, "random_state": 0}
-    assert Stability(RobustSparseKMeans(n_init=5), [2, 3], **how).fit(table).n_clusters_ == expected
 
 
 def test_searches_take_categories(frame):
@@ -533,44 +377,15 @@ def test_tables_of_categories_alone_and_dates_of_other_formats(tmp_path, monkeyp
         read_table("t.csv", text_columns="categories", date_columns="numbers")
 
 
-@pytest.mark.parametrize(("n_values", "allowed"), [(59, True), (60, False)])
-def test_many_values_are_advised_to_be_categories_where_they_may_be(table, n_values, allowed):
-    table.assign(town=[f"town {i % n_values}" for i in range(N)]).to_csv("t.csv", index=False)
-    told = run(*FIT)
-    assert f"{n_values} values in 120 cases" in told
-    assert ("to cluster by text of many values, add --categorical NAME" in told) is allowed
-    done = CliRunner().invoke(app, [*FIT, "--categorical", "town"])
-    assert (done.exit_code == 0) is allowed
-
-
 def test_none_is_a_word_among_words_and_a_missing_number(table, frame):
     drinks = np.where(frame.flag, "None", np.where(CLASS == 1, "some", "much"))
     some = np.where(np.arange(N) % 30 == 0, "None", frame["noise"].round(3).astype(str))
     days = np.where(np.arange(N) % 40 == 0, "None", table["visit"])
-    region = np.where(CLASS == 0, "NA", np.where(CLASS == 1, "EU", "AS"))
     made = pd.DataFrame({"size": frame["size"], "drinks": drinks, "some": some, "visit": days})
-    made.assign(region=region).to_csv("t.csv", index=False)
+    made.to_csv("t.csv", index=False)
     found = read_table("t.csv", text_columns="categories", date_columns="numbers")
     assert found.categories["drinks"] == ("None", "much", "some")
     assert found.data[["some", "visit"]].isna().sum().tolist() == [4, 3]
-    told = run(*FIT, "--no-report")
-    n = int((drinks == "None").sum())
-    assert "Column 'drinks' was read as 3 categories: None, much, some." in told
-    assert f"{n} cells of 'drinks' hold 'None', which was read as a category" in told
-    assert "Column 'region' was read as 2 categories: AS, EU; 40 cells are missing." in told
-    told = run(*FIT, "--no-report", "--missing", "None")
-    assert f"read as 2 categories: much, some; {n} cells are missing." in told
-    assert "rskc explore t.csv --missing None" in told
-    model = load("t-rskc/model.rskc")
-    assert model.encoder_.columns_[1].categories == ("much", "some")
-
-
-def test_a_first_column_of_words_may_hold_none(table):
-    words = ["None", "some", "NA", "much"] * 30
-    pd.DataFrame({"drinks": words, "x": np.arange(N) % 7}).to_csv("t.csv", index=False)
-    found = read_table("t.csv", text_columns="categories")
-    assert found.categories["drinks"] == ("None", "much", "some")
-    assert found.n_missing == 30
 
 
 def test_a_mixed_table_without_an_option(table):
@@ -603,17 +418,3 @@ def test_a_mixed_table_without_an_option(table):
     run("predict", "t-rskc", "few.csv", "--out", "few-out.csv")
     assert_array_equal(pd.read_csv("few-out.csv").cluster, labels.cluster[:4])
     run("report", "t-rskc", "t.csv", "--out", "page.html")
-
-
-def test_options_on_columns(table):
-    told = run(*FIT, "--dates", "numbers", "--categorical", "code", "--standardize", "none")
-    assert "Column 'code' was read as 3 categories: 0, 1, 2." in told
-    assert "were standardized" not in told
-    assert "Numbers not standardized: Some numbers vary far more than categories" in told  # days
-    assert "visit" in pd.read_csv("t-rskc/features.csv").feature.tolist()
-    told = run(*FIT, "--text-columns", "drop", "--no-report")
-    assert "was read as" not in told
-    done = CliRunner().invoke(app, [*FIT, "--standardize", "rows"])
-    assert "--standardize rows compares cells along a row" in " ".join(done.output.split())
-    done = CliRunner().invoke(app, [*FIT, "--text-columns", "refuse"])
-    assert "these columns hold no numbers" in " ".join(done.output.split())

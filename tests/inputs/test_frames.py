@@ -1,7 +1,5 @@
 """Data frames of pandas and polars, in and out."""
 
-from datetime import datetime
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -54,10 +52,6 @@ def test_a_frame_is_its_numbers_and_its_names(frame, model):
     assert_same_fit(model, make_model().fit(X))
 
 
-def test_arrays_have_no_names(model):
-    assert not hasattr(model.fit(X), "feature_names_in_")
-
-
 @pytest.mark.parametrize("method", ["predict", "transform", "score", "score_samples", "is_outlier"])
 def test_other_columns_are_refused(frame, model, method):
     method = getattr(model.fit(frame), method)
@@ -67,12 +61,6 @@ def test_other_columns_are_refused(frame, model, method):
         method(frame[NAMES[:3]])
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         method(X)
-
-
-def test_the_other_library_is_as_good(frame, model):
-    model.fit(frame)
-    for make in FRAMES.values():
-        assert_array_equal(model.predict(make(X)), model.labels_)
 
 
 def test_integer_columns_are_numbers_and_boolean_ones_standardized(library, model):
@@ -93,13 +81,6 @@ def test_integer_columns_are_numbers_and_boolean_ones_standardized(library, mode
     np.testing.assert_allclose(model.feature_weights_, expected.feature_weights_, atol=1e-9)
 
 
-def test_nullable_pandas_columns_are_numbers(model):
-    numbers = np.round(10 * X)
-    nullable = pd.DataFrame(numbers.astype(int), columns=NAMES).convert_dtypes()
-    assert_array_equal(model.fit(nullable).predict(nullable), model.labels_)
-    assert_same_fit(model, make_model().fit(numbers))
-
-
 def test_float32_frames_stay_float32(model):
     """Those of pandas: scikit-learn itself makes float64 of polars frames."""
     single = pd.DataFrame(X.astype(np.float32))
@@ -114,35 +95,6 @@ def test_the_index_of_a_pandas_frame_does_not_matter(model):
     assert_array_equal(model.transform(frame).index, index)
 
 
-def test_words_that_name_the_cases_are_refused(library, model):
-    words = KINDS[library].DataFrame({"a": ["x", "y", "z"], "b": [1.0, 2.0, 3.0]})
-    with pytest.raises(ValueError, match=r"Column 'a' of X has 3 categories in 3 cases"):
-        model.fit(words)
-
-
-def test_a_model_of_numbers_refuses_words(library, model):
-    words = KINDS[library].DataFrame({"a": ["x", None, "z"], "b": [1.0, 2.0, 3.0]})
-    numbers = KINDS[library].DataFrame({"a": [1.0, 5.0, 9.0], "b": [1.0, 2.0, 3.0]})
-    model.set_params(trim=0).fit(numbers)
-    with pytest.raises(ValueError, match=r"Column 'a' of X holds text; leave it out"):
-        model.predict(words)
-
-
-def test_dates_are_refused_by_name(library, model):
-    numbers = [1.0, 2.0, 4.0]
-    dates = [datetime(2020, 1, day) for day in (1, 2, 3)]
-    frame = KINDS[library].DataFrame({"a": numbers, "when": dates})
-    with pytest.raises(ValueError, match="Column 'when' of X holds dates; leave it out"):
-        model.fit(frame)
-
-
-def test_missing_cells_are_missing_cells(library, model):
-    missing = KINDS[library].DataFrame({"a": [1.0, None, 3.0], "b": [1.0, 2.0, 3.0]})
-    model.set_params(trim=0).fit(missing)
-    assert model.n_missing_ == 1
-    assert_array_equal(model.predict(missing), model.labels_)
-
-
 @pytest.mark.parametrize("output", KINDS)
 def test_set_output_wins_over_the_input(frame, model, output):
     kind = KINDS[output].DataFrame
@@ -151,14 +103,3 @@ def test_set_output_wins_over_the_input(frame, model, output):
     assert list(distances.columns) == [f"robustsparsekmeans{k}" for k in range(3)]
     plain = model.set_output(transform="default").transform(frame)
     assert_array_equal(distances.to_numpy(), plain)
-
-
-def test_the_support_names_the_features(frame, model):
-    model.set_params(n_features=2).fit(frame)
-    assert_array_equal(model.feature_names_in_[model.get_support()], NAMES[:2])
-
-
-def test_a_word_among_numbers_in_text_is_no_category():
-    frame = pd.DataFrame({"a": ["1.0", "2.5", "unknown", "3"], "b": [1.0, 2, 3, 4]})
-    with pytest.raises(ValueError, match="Column 'a' of X holds both numbers and text"):
-        RobustSparseKMeans(2).fit(frame)

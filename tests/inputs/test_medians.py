@@ -7,13 +7,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from rskc.inputs.medians import column_medians
 
 
-def test_medians_of_observed_cells_by_hand():
-    X = np.array([[1.0, np.nan, np.nan, 1.5e308], [3.0, np.nan, 7.0, 1.7e308]])
-    assert_array_equal(column_medians(X), [2, np.nan, 7, 1.6e308])
-    assert_array_equal(column_medians(X[:, :3], np.array([1.0, 2.0])), [3, np.nan, 7])
-    assert column_medians(X[:, :3].astype(np.float32)).dtype == np.float32
-
-
 @pytest.mark.parametrize("share", [0, 0.3])
 def test_medians_are_those_of_numpy_and_of_copies(share):
     rng = np.random.default_rng(0)

@@ -9,43 +9,21 @@ from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.metrics import rand_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from engine_kinds import KINDS, to_strict
-from rskc import RobustSparseKMeans, SmallClusterWarning
+from engine_kinds import to_strict
+from rskc import RobustSparseKMeans
 from rskc.datasets import make_figure1
 from rskc.engines.arrays import weighted_median
 from rskc.inputs.arrays import to_numpy
-from rskc.inputs.case_weights import masses_of, unit_of
-from rskc.solver import search as search_module
-from rskc.solver.search import search_cases
 from skips import skip_without
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
 
-each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 seeds = st.integers(0, 2**32 - 1)
-few = settings(max_examples=6)
 K = 3
 
 
-def test_masses_are_weights_in_units():
-    assert_array_equal(masses_of(np.array([0.0, 0.5, 1.5, 0.0])), [0, 1, 3, 0])
-    assert_array_equal(masses_of(np.zeros(2)), [0, 0])
-
-
 # ---- Units and medians
-
-
-def test_the_unit_is_what_all_weights_are_multiples_of():
-    assert unit_of(np.array([1.0, 3.0, 2.0])) == (1.0, True)
-    assert unit_of(np.array([2.0, 3.0, 4.0])) == (1.0, True)
-    assert unit_of(np.array([0.5, 0.5])) == (0.5, True)
-    assert unit_of(np.array([0.3, 0.9, 2.1])) == (0.3, True)
-    unit, copies = unit_of(np.array([1.0, np.pi, 2.0]))
-    assert unit == pytest.approx((3 + np.pi) / 3)
-    assert not copies
 
 
 @given(seed=seeds, n=st.integers(1, 12))
@@ -164,16 +142,6 @@ def test_by_hand_the_last_case_is_trimmed_in_part():
     assert (model.n_trim_, model.trim_) == (1, 0.25)
 
 
-def test_what_is_trimmed_is_the_share_of_the_weight():
-    X, start = table(3)
-    weights = np.random.default_rng(3).uniform(0.2, 3, 45)
-    model = fitted(X, start, weights, trim=0.1, l1_bound=None)
-    gone = model.trimmed_
-    assert weights[gone].sum() >= 0.1 * weights.sum()
-    assert weights[gone].sum() - weights[gone].min() < 0.1 * weights.sum()
-    assert model.trim_ == pytest.approx(0.1)
-
-
 @pytest.mark.parametrize("init", ["random", "k-means++", "robust"])
 def test_starts_are_drawn_as_among_copies(init):
     X, _ = table(4, 1002)
@@ -199,16 +167,6 @@ def test_the_data_decide_by_weight():
     assert_array_equal(np.repeat(one.outliers_, weights), other.outliers_)
 
 
-def test_many_clusters_with_weights():
-    rng = np.random.default_rng(6)
-    X = rng.normal(size=(120, 3)) + 20 * rng.normal(size=(12, 3))[np.arange(120) % 12]
-    weights = rng.integers(1, 4, 120)
-    model = RobustSparseKMeans(12, trim=0, l1_bound=None, random_state=0)
-    one = clone(model).fit(X, sample_weight=weights)
-    other = clone(model).fit(np.repeat(X, weights, axis=0))
-    assert_allclose(one.inertia_, other.inertia_, rtol=1e-9)
-
-
 def test_many_clusters_with_cases_that_are_trimmed_in_part():
     rng = np.random.default_rng(6)
     truth = np.arange(180) % 12
@@ -216,61 +174,6 @@ def test_many_clusters_with_cases_that_are_trimmed_in_part():
     model = RobustSparseKMeans(12, trim=0.05, l1_bound=None, random_state=0)
     model.fit(X, sample_weight=rng.random(180))
     assert rand_score(model.labels_, truth) == 1
-
-
-def test_a_case_of_weight_0_is_judged_with_bounded_cells():
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(80, 6)) + 4 * np.eye(6)[np.arange(80) % 3]
-    X[rng.random(X.shape) < 0.1] = 40
-    weights = np.ones(80)
-    weights[::8] = 0
-    model = RobustSparseKMeans(3, cells=3.3, random_state=0).fit(X, sample_weight=weights)
-    assert_array_equal(model.labels_, model.predict(X))
-    assert_array_equal(model.outliers_, model.is_outlier(X))
-
-
-def test_a_clump_is_counted_in_cases():
-    rng = np.random.default_rng(1)
-    truth = np.repeat([0, 1, 2], [60, 60, 8])
-    X = rng.normal(size=(128, 6)) + 8 * rng.normal(size=(3, 6))[truth]
-    model = RobustSparseKMeans(3, trim=0.1, random_state=0)
-    with pytest.warns(SmallClusterWarning, match="8 of the cases that are trimmed"):
-        model.fit(X, sample_weight=rng.integers(1, 5, 128))
-
-
-def test_a_sample_of_very_many_cases_goes_by_mass():
-    rng = np.random.default_rng(7)
-    labels = np.arange(33_000) % 3
-    X = rng.normal(size=(33_000, 2)) + 12 * np.eye(3, 2)[labels]
-    weights = np.where(labels == 0, 3.0, 1.0)
-    model = RobustSparseKMeans(3, trim=0.05, l1_bound=None, random_state=0)
-    found = clone(model).fit(X, sample_weight=weights)
-    sizes = np.bincount(found.labels_, weights)
-    assert_array_equal(np.sort(sizes), np.sort(np.bincount(labels, weights)))
-
-
-@each_kind
-def test_a_sample_is_drawn_in_proportion_to_mass(kind, monkeypatch):
-    monkeypatch.setattr(search_module, "SAMPLE_CELLS", 400)
-    monkeypatch.setattr(search_module, "FEWEST_CASES", 200)
-    rng = np.random.default_rng(0)
-    masses = np.where(np.arange(600) % 100 == 0, 60.0, rng.uniform(0.1, 1, 600))
-    engine = kind.engine(rng.normal(size=(600, 4)), masses=masses)
-    drawn = np.zeros(600)
-    for seed in range(60):
-        found = search_cases(engine, 2, np.random.RandomState(seed))
-        assert found.masses.sum() == 200
-        assert (np.diff(found.numbers) > 0).all()
-        drawn[found.numbers] += found.masses
-    expected = 60 * 200 * masses / masses.sum()
-    assert_allclose(drawn[::100], expected[::100], rtol=0.03)
-    light = np.arange(600) % 100 > 0
-    heavier = light & (masses > 0.55)
-    assert_allclose(drawn[heavier].sum(), expected[heavier].sum(), rtol=0.03)
-    assert_allclose(drawn[light & ~heavier].sum(), expected[light & ~heavier].sum(), rtol=0.06)
-    part = engine.part(*found)
-    assert part.mass == 200
-    assert engine.part(found.numbers).mass == pytest.approx(masses[found.numbers].sum())
 
 
 def in_blocks(X):
@@ -305,21 +208,6 @@ def test_fits_elsewhere_are_those_in_memory(place, missing, method, monkeypatch)
     assert_array_equal(other.sample_weight_, weights)
 
 
-def test_a_table_too_large_for_one_block_is_searched_by_a_sample():
-    rng = np.random.default_rng(12)
-    labels = np.arange(33_000) % 3
-    X = rng.normal(size=(33_000, 2)) + 12 * np.eye(3, 2)[labels]
-    weights = rng.uniform(0.5, 2, len(X))
-    model = RobustSparseKMeans(3, trim=0.05, l1_bound=None, random_state=0)
-    one = clone(model).fit(X, sample_weight=weights)
-    skip_without("dask")
-    import dask.array as da
-
-    other = clone(model).fit(da.from_array(X, chunks=(9000, 2)), sample_weight=weights)
-    assert_array_equal(other.labels_.compute(), one.labels_)
-    assert_allclose(other.inertia_, one.inertia_, rtol=1e-9)
-
-
 def test_blocks_know_how_many_weights_they_need():
     X, start = table(0)
     blocks = in_blocks(X)[np.arange(45) < 40]
@@ -344,17 +232,6 @@ def test_score_counts_by_weight():
     assert_allclose(model.score(X, sample_weight=2.5 * weights), 2.5 * model.score(copies))
 
 
-def test_metadata_is_routed():
-    X, _ = table(9)
-    weights = np.random.default_rng(9).integers(1, 4, 45)
-    with config_context(enable_metadata_routing=True):
-        model = RobustSparseKMeans(K, trim=0.1, n_init=3, random_state=0)
-        model.set_fit_request(sample_weight=True)
-        scaler = StandardScaler().set_fit_request(sample_weight=False)
-        pipeline = make_pipeline(scaler, model).fit(X, sample_weight=weights)
-    assert_array_equal(pipeline[-1].sample_weight_, weights)
-
-
 def test_fit_predict_and_fit_transform_take_weights():
     X, start = table(10)
     weights = np.random.default_rng(10).integers(1, 4, 45)
@@ -362,35 +239,3 @@ def test_fit_predict_and_fit_transform_take_weights():
     assert_array_equal(clone(model).fit_predict(X, sample_weight=weights), model.labels_)
     assert_allclose(clone(model).fit_transform(X, sample_weight=weights), model.transform(X))
     assert not hasattr(model.fit(X), "sample_weight_")
-
-
-BAD = {
-    "negative": (
-        lambda n: np.r_[-1.0, np.ones(n - 1)],
-        r"sample_weight is negative for case 0: -1;",
-    ),
-    "NaN": (lambda n: np.r_[np.ones(n - 1), np.nan], r"sample_weight contains NaN, first for case"),
-    "infinite": (lambda n: np.r_[np.inf, np.ones(n - 1)], r"sample_weight contains infinity"),
-    "all zero": (np.zeros, r"sample_weight is zero for all cases"),
-    "too short": (lambda n: np.ones(n - 1), r"sample_weight has shape \(44,\); it must have shape"),
-    "a table": (lambda n: np.ones((n, 1)), r"sample_weight has shape \(45, 1\)"),
-    "a number": (lambda n: 1.0, r"sample_weight has shape \(\)"),
-    "text": (lambda n: ["a"] * n, r"sample_weight must hold numbers"),
-}
-
-
-@pytest.mark.parametrize("bad", BAD)
-def test_bad_weights_are_refused_in_one_sentence(bad):
-    (X, start), (make, message) = table(0), BAD[bad]
-    model = fitted(X, start, trim=0.1)
-    for method in (model.fit, model.score):
-        with pytest.raises(ValueError, match=message) as error:
-            method(X, sample_weight=make(45))
-        assert "\n" not in str(error.value)
-        assert str(error.value).endswith(".")
-
-
-def test_too_few_cases_that_count():
-    X, _ = table(0)
-    with pytest.raises(ValueError, match="more than 2 cases"):
-        RobustSparseKMeans(3).fit(X, sample_weight=np.r_[1.0, 1.0, np.zeros(43)])

@@ -1,6 +1,5 @@
 """What the data decide: the features that differ, and the cases that are outlying."""
 
-import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,14 +9,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import chi2, f_oneway, kruskal, rankdata
 
 from rskc import RobustSparseKMeans, SmallClusterWarning
-from rskc.datasets import make_contaminated, make_simulation
+from rskc.datasets import make_simulation
 from rskc.engines import engine_for
-from rskc.engines.memory import MemoryEngine
 from rskc.metrics import classification_error_rate
-from rskc.model import automatic, outliers
-from rskc.model.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
+from rskc.model import automatic
+from rskc.model.feature_tests import FeatureTests, rank_tests, ranks_of
 from rskc.model.outliers import far_of, judge
-from rskc.solver import finish as finish_module
 
 OF_CHOICE = ("feature_statistics_", "feature_p_values_", "n_features_different_")
 
@@ -83,27 +80,6 @@ def test_features_in_chunks_are_tested_alike(cells, monkeypatch):
         assert_array_equal(one, other)
 
 
-def test_benjamini_and_hochberg_count_from_the_largest_that_passes():
-    p_values = np.array([0.9, 0.011, 0.5, 0.03, 0.02])
-    # 0.02 and 0.03 are above .05 / 5 and .1 / 5 but 0.03 <= .05 * 3 / 5.
-    passed = FeatureTests(np.zeros(5), p_values).passed()
-    assert_array_equal(passed, [False, True, False, True, True])
-    assert not FeatureTests(np.zeros(3), np.ones(3)).passed().any()
-
-
-def test_a_feature_that_separates_without_an_error_passes():
-    X = np.repeat([0.0, 1.0], 10)[:, None]
-    found = rank_tests(ranks_of(X), np.repeat([0, 1], 10), 2)
-    assert (found.statistics[0], found.p_values[0]) == (np.inf, 0)
-
-
-def test_few_cases_are_ranked_of_many():
-    assert_array_equal(cases_to_rank(500, 50_000), np.arange(500))
-    assert len(cases_to_rank(10**6, 100)) == 4000
-    assert len(cases_to_rank(10**6, 10**5)) == 1000
-    assert np.diff(cases_to_rank(10**6, 100)).min() > 0
-
-
 # ---- The bound
 
 
@@ -117,12 +93,6 @@ def test_the_papers_simulation_with_nothing_but_k(number, seed):
     assert support[50:].sum() <= 4
     assert classification_error_rate(model.labels_, data.target) <= 0.05
     assert model.n_features_enough_ <= model.n_features_different_
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_noise_has_hardly_any_features(seed):
-    X = np.random.default_rng(seed).normal(size=(60, 5000))
-    assert 1 <= fit(X, random_state=seed).get_support().sum() <= 5
 
 
 def test_the_attributes_say_what_was_tested():
@@ -155,24 +125,6 @@ def test_edges(options):
     assert noise.get_support().sum() >= 1
     few = fit(np.array([[0.0], [0.1], [5.0], [5.1]]), 2, **options)
     assert_array_equal(few.labels_[:2] == few.labels_[2:], [False, False])
-
-
-@pytest.mark.parametrize("options", [{}, {"trim": 0.1}])
-def test_missing_cells(options):
-    data = make_design("line, cells", random_state=1)
-    rng = np.random.default_rng(0)
-    X = np.where(rng.random(data.data.shape) < 0.1, np.nan, data.data)
-    X[5] = np.nan  # nothing observed
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        model = fit(X, 4, **options)
-    support = model.get_support()
-    assert support[:10].all()
-    assert support[10:].sum() <= 2
-    usual = np.arange(120) != 5
-    assert classification_error_rate(model.labels_[usual], data.labels[usual]) < 0.05
-    assert model.outliers_[data.outlying].mean() > 0.8
-    assert model.outliers_[5]
 
 
 # ---- Outliers
@@ -237,23 +189,6 @@ def test_outliers_are_those_of_new_cases_and_scores_follow(options):
     assert_allclose(model.distances_, own**2 @ model.feature_weights_)
 
 
-def test_cells_outside_the_clusters_features_are_found():
-    design = make_design("line, cells", random_state=0)
-    both, paper = (fit(design.data, 4, outlier_rule=rule) for rule in ("both", "paper"))
-    assert both.outliers_[design.outlying].all()
-    assert paper.outliers_[design.outlying].mean() < 0.9
-    assert np.isinf(paper.unweighted_outlier_threshold_)
-
-
-def test_new_cases_are_flagged_as_seldom_as_those_of_the_fit():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(560, 2000))
-    X[:, :40] += 3 * (np.arange(560) % 2)[:, None]
-    model = fit(X[:60], 2)  # a case of the fit pulls its center towards itself
-    assert model.is_outlier(X[60:]).mean() < 0.03
-    assert model.outliers_.mean() <= 0.05
-
-
 # ---- Trimming
 
 
@@ -276,15 +211,6 @@ def test_reweighting_ends_where_nothing_changes(options):
     assert_allclose(model.cluster_centers_, means)
     assert_array_equal(model.predict(X), model.labels_)
     assert_array_equal(model.trimmed_, model.outliers_)
-
-
-def test_a_given_share_is_the_method_of_the_paper():
-    X = make_contaminated("shared_cell", random_state=0).data
-    model = fit(X, trim=0.1, l1_bound=3.5)
-    assert model.n_trim_ == model.trimmed_weighted_.sum() == 6
-    assert model.trim_ == 0.1
-    again = fit(X, trim=0.1, l1_bound=3.5, reweight=True)
-    assert again.n_trim_ < 12
 
 
 def test_a_small_cluster_is_no_group_of_outliers():
@@ -314,18 +240,6 @@ def test_outlying_cases_that_are_no_cluster_are_not_named(name):
 # ---- Parts, by hand
 
 
-def test_agreement_is_the_share_in_the_same_cluster_seen_from_both_sides():
-    engine = engine_for(np.zeros((6, 1)))
-    one, halves, shifted = (
-        SimpleNamespace(labels=np.array(labels, np.int32))
-        for labels in ([0, 0, 0, 0, 0, 0], [0, 0, 0, 1, 1, 1], [1, 1, 0, 0, 0, 0])
-    )
-    assert automatic.agreement(engine, halves, halves, 2) == 1
-    assert automatic.agreement(engine, halves, shifted, 2) == 5 / 6
-    assert automatic.agreement(engine, one, halves, 2) == 1 / 2
-    assert automatic.agreement(engine, halves, one, 2) == 1 / 2
-
-
 def test_of_many_cases_evenly_spaced_ones_are_ranked(monkeypatch):
     engine = engine_for(np.zeros((100, 2)))
     assert_array_equal(automatic.ranked_cases(engine)[0], np.arange(100))
@@ -333,38 +247,6 @@ def test_of_many_cases_evenly_spaced_ones_are_ranked(monkeypatch):
     numbers, masses = automatic.ranked_cases(engine)
     assert_array_equal(numbers, np.arange(0, 100, 9))
     assert masses is None
-
-
-@pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
-@pytest.mark.parametrize("K", [7, 8])
-def test_hardly_more_cases_than_clusters(K):
-    X = np.array([[0.0, 1.0], [5, 0], [9, 1], [20, 7], [30, 2], [35, 9], [50, 3], [50.1, 3]])
-    assert_same_partition(fit(X, K).labels_, np.array([0, 1, 2, 3, 4, 5, 6, K - 1]))
-
-
-def test_sums_of_squares_are_scaled_up_for_missing_coordinates():
-    errors = np.array([[3.0, np.nan, np.nan, np.nan], [1, 2, np.nan, np.nan], [np.nan] * 4])
-    assert_allclose(outliers._squares(errors), [9 * 4, 5 * 2, 0])
-    assert_allclose(outliers._squares(np.array([[3.0, 4.0]])), [25])
-
-
-def test_cells_are_outlying_beyond_the_clusters_and_their_distances():
-    """In the first feature clusters are as far from one another as the group is from them."""
-    centers = np.array([[0.0, 0.0], [50.0, 0.0]])
-    shown = outliers._has_outlying_cells
-    assert_array_equal(shown(centers, np.array([90.0, 40.0]), np.ones(2)), [False, True])
-    assert_array_equal(shown(centers, np.array([190.0, 4.0]), np.ones(2)), [True, False])
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_cluster_of_six_beside_large_ones_is_not_trimmed_away(seed):
-    rng = np.random.default_rng(seed)
-    truth = np.repeat(np.arange(5), [60, 40, 30, 9, 6])
-    X = rng.normal(size=(145, 60))
-    X[:, :20] += 1.5 * rng.normal(size=(5, 20))[truth]
-    model = fit(X, 5)
-    assert classification_error_rate(model.labels_, truth) < 0.01
-    assert model.outliers_.mean() < 0.02
 
 
 @pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning", "ignore:.* times as far as")
@@ -409,41 +291,3 @@ def test_very_many_cases_are_decided_by_a_sample(options, monkeypatch):
     assert_array_equal(model.predict(X), model.labels_)
     if options.get("l1_bound", "auto") == "auto":
         assert_array_equal(np.flatnonzero(model.get_support()), np.arange(5))
-
-
-def test_flags_of_a_few_among_millions_of_cases_may_still_change(monkeypatch):
-    """Fewer passes over all cases are made; labels are those of the centers all the same."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(4000, 10)) * np.where(rng.random((4000, 1)) < 0.05, 3, 1)
-    X[:, :3] += 2 * np.eye(3)[rng.integers(3, size=4000)]
-    sums, known = [], MemoryEngine.sums
-    monkeypatch.setattr(
-        MemoryEngine, "sums", lambda engine, *of: sums.append(len(engine.X)) or known(engine, *of)
-    )
-    found = []
-    for millions in (1000, 10**6):
-        monkeypatch.setattr(finish_module, "MILLIONS", millions)
-        sums.clear()
-        found.append((fit(X, tol=0.001), sums.count(len(X))))
-    (quick, few), (exact, many) = found
-    assert few < many
-    assert_array_equal(quick.predict(X), quick.labels_)
-    assert_array_equal(exact.trimmed_, exact.outliers_)
-    assert 0 < (quick.trimmed_ != quick.outliers_).sum() <= 0.01 * len(X)
-    assert quick.objective_ == pytest.approx(exact.objective_, rel=0.02)
-
-
-def test_starts_may_be_given(table):
-    free = fit(table)
-    given = fit(table, init=free.cluster_centers_)
-    assert_same_partition(free.labels_, given.labels_)
-
-
-@pytest.mark.parametrize("bound", ["auto", "half"])
-def test_one_cluster_gives_no_reason_to_prefer_features(bound):
-    """There is nothing between clusters: the first features would get all the weight."""
-    X = np.random.default_rng(0).normal(size=(30, 9))
-    model = RobustSparseKMeans(1, l1_bound=bound, random_state=0).fit(X)
-    assert model.l1_bound_ is None
-    assert_array_equal(model.feature_weights_, np.ones(9))
-    assert not hasattr(model, "n_features_different_")

@@ -56,14 +56,6 @@ def test_a_huge_cell_among_tiny_ones():
     assert outcome(X, outlier_rule="paper", trim=0.1).trimmed_[3]
 
 
-def test_a_huge_cell_among_missing_ones():
-    X = RNG.normal(size=(12, 4))
-    X[2, 1], X[5, 3] = np.nan, 1e308
-    assert "cells of up to 1e+308" in outcome(X, trim=0)
-    assert outcome(X).outliers_[5]
-    assert outcome(X, trim=0.1).trimmed_[5]
-
-
 def test_single_precision_whose_squares_overflow():
     X = RNG.normal(size=(30, 4))
     huge, usual = outcome((X * 1e25).astype(np.float32)), outcome(X.astype(np.float32))
@@ -71,15 +63,6 @@ def test_single_precision_whose_squares_overflow():
     np.testing.assert_allclose(
         huge.transform((X * 1e25).astype(np.float32)) / 1e25, usual.transform(X), rtol=1e-4
     )
-
-
-def test_tiny_cells_and_a_case_without_values():
-    X = RNG.normal(size=(30, 4))
-    X[4] = np.nan
-    tiny, usual = outcome(X * 1e-300), outcome(X)
-    assert np.isinf(tiny.distances_[4])
-    assert_array_equal(tiny.labels_, usual.labels_)
-    assert_array_equal(tiny.outliers_, usual.outliers_)
 
 
 # Any table.

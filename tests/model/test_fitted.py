@@ -8,7 +8,6 @@ from numpy.testing import assert_array_equal
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_figure1
-from rskc.inputs.case_weights import count_of
 from rskc.model.fitted import ATTRIBUTES, predictor_of, with_cases
 
 X = make_figure1(n_samples=90, n_features=6, random_state=0).data
@@ -61,15 +60,3 @@ def test_what_predicts_can_be_sent(model):
     assert predictor.thresholds == limits
     with pytest.raises(AttributeError):
         predictor.thresholds = limits
-
-
-def test_kinds_of_warnings_go_with_their_words():
-    with pytest.warns(UserWarning, match="Not converged"):
-        model = RobustSparseKMeans(3, max_iter=1, random_state=0).fit(X)
-    assert len(model.warning_kinds_) == len(model.warnings_)
-    assert "not converged" in model.warning_kinds_
-
-
-@pytest.mark.parametrize(("share", "n", "m"), [(10 / 78, 78, 10), (0.29, 100, 29), (0.1, 9, 0)])
-def test_shares_are_rounded_down_but_for_rounding_errors(share, n, m):
-    assert count_of(share, n) == m

@@ -2,7 +2,6 @@
 
 import warnings
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,8 +17,8 @@ from rskc import RobustSparseKMeans
 from rskc.engines import Frame, MemoryEngine, engine_for, passes_numpy
 from rskc.solver import Problem, Starts, solve
 from rskc.solver.alternate import alternate
-from rskc.solver.finish import finish
 from rskc.solver.search import search
+from rskc.solver.solution import finish
 from skips import Optional
 
 pl = Optional("polars")
@@ -85,25 +84,6 @@ def incomplete_table(rng, n, p, share=0.25):
     return X
 
 
-class Scene(NamedTuple):
-    X: np.ndarray
-    groups: np.ndarray  # (runs, n)
-    centers: np.ndarray  # (runs, K, p), some not observed in all features
-    weights: np.ndarray  # (runs, p), some 0
-
-
-def scene(seed, n=30, p=7, K=3, runs=2):
-    rng = np.random.default_rng(seed)
-    X, groups = incomplete_table(rng, n, p), rng.integers(-1, K, (runs, n), np.int32)
-    X[:2] = np.nan
-    X[2, 1:] = np.nan
-    centers = rng.normal(size=(runs, K, p))
-    centers[rng.random(centers.shape) < 0.2] = np.nan
-    weights = rng.random((runs, p)) * (rng.random((runs, p)) < 0.7)
-    weights[:, -1] = 0.5
-    return Scene(X, groups, centers, weights)
-
-
 def move(passes, X, weights, groups, K, max_rounds=10):
     table = incomplete_engine(X, passes=passes).table(weights)
     groups, sums, moves = table.single_moves(groups, K, max_rounds)
@@ -121,22 +101,6 @@ def observed_partitions(rng, X, K, m):
         mixed = rng.permutation(cases)[m:]
         group[mixed] = np.arange(len(mixed)) % K
     return groups
-
-
-@needs_compiler
-@pytest.mark.parametrize("m", [0, 3])
-@pytest.mark.parametrize("K", [1, 2, 4])
-@pytest.mark.parametrize("seed", range(20))
-def test_both_make_the_same_single_moves(seed, K, m):
-    rng = np.random.default_rng(seed)
-    X, weights = incomplete_table(rng, 20, 5), rng.random((3, 5))
-    before = observed_partitions(rng, X, K, m)
-    # One round: where moves and exchanges go round in circles, rounding decides where they stop.
-    groups, moves = move(_passes, X, weights, before, K, max_rounds=1)
-    twin, twin_moves = move(passes_numpy, X, weights, before, K, max_rounds=1)
-    assert_array_equal(groups, twin)
-    assert_array_equal(moves, twin_moves)
-    assert_array_equal((groups < 0).sum(axis=1), (before < 0).sum(axis=1))
 
 
 @each_pass
@@ -274,30 +238,6 @@ def test_without_missing_cells_it_is_the_fit_of_complete_data(shape, options):
     assert incomplete.inertia == pytest.approx(complete.inertia, rel=1e-10)
 
 
-@pytest.mark.parametrize("method", ["predict", "transform", "score_samples", "is_outlier"])
-def test_a_missing_cell_in_a_feature_without_weight_moves_no_case(method):
-    X = with_missing(clusters(gap=2.5)[0])
-    model = quiet_fit(make_model(l1_bound=1.5), X)
-    idle = np.flatnonzero(model.feature_weights_ == 0)
-    pierced = X.copy()
-    pierced[np.ix_(np.arange(0, 60, 3), idle)] = np.nan
-    found, expected = getattr(model, method)(pierced), getattr(model, method)(X)
-    assert_allclose(found, expected, rtol=1e-10)
-
-
-@given(seed=st.integers(0, 10**6))
-def test_a_missing_cell_in_a_feature_without_weight_changes_no_step(seed):
-    X, groups, _, weights = scene(seed)
-    weights[:, 0] = 0
-    pierced = X.copy()
-    pierced[::2, 0] = np.nan
-    steps = [
-        engine.between(engine.sums(groups, 3), groups, weights) * engine.unit
-        for engine in map(incomplete_engine, (X, pierced))
-    ]
-    assert_allclose(steps[1][:, 1:], steps[0][:, 1:], atol=1e-10)
-
-
 @pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
 @pytest.mark.parametrize("n_trim", [0, 6])
 def test_the_objective_has_the_factors_of_the_weights_that_made_the_partition(n_trim):
@@ -341,42 +281,6 @@ def test_all_nan_are_alike(dtype):
     few = np.column_stack([np.ones(missing.sum(), dtype), other[missing]])
     with pytest.raises(ValueError, match="the 1 distinct case among"):
         make_model(2).fit(few)
-
-
-@given(seed=st.integers(0, 10**6), shift=st.sampled_from([-7.0, 0.25, 3.0]))
-def test_what_stands_in_a_missing_cell_does_not_leak(seed, shift):
-    """In tables, missing cells are at the frame's location: another frame is another place."""
-    X, groups, centers, weights = scene(seed)
-    engine = incomplete_engine(X)
-    moved = incomplete_engine(
-        X, frame=engine.frame._replace(location=engine.frame.location + shift)
-    )
-    labels = np.maximum(groups, 0)
-    sums, moved_sums = engine.sums(groups, 3), moved.sums(groups, 3)
-    for found, expected in [
-        (moved.restore(moved_sums.means()), engine.restore(sums.means())),
-        (moved.between(moved_sums, groups, weights), engine.between(sums, groups, weights)),
-        (
-            moved.distances(labels, moved.place(centers), weights),
-            engine.distances(labels, engine.place(centers), weights),
-        ),
-        (
-            moved.table(weights).assign(moved.table(weights).place(centers)).costs,
-            engine.table(weights).assign(engine.table(weights).place(centers)).costs,
-        ),
-    ]:
-        assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-
-
-@needs_compiler
-@FIT_OPTIONS
-def test_numpy_finds_what_the_compiled_passes_find(options):
-    X = with_missing(clusters()[0])
-    one, other = (solve_with(engine_for(X, passes=p), 3, options) for p in (_passes, passes_numpy))
-    assert_array_equal(one.labels, other.labels)
-    assert_array_equal(one.trimmed_weighted, other.trimmed_weighted)
-    assert_allclose(one.weights, other.weights, atol=1e-10)
-    assert one.objective == pytest.approx(other.objective, rel=1e-10)
 
 
 @settings(max_examples=120)
@@ -489,58 +393,6 @@ def test_a_column_without_a_cell_gets_no_weight(options):
     assert not np.isnan(model.transform(dead)).any()
     filled = np.nan_to_num(dead[~np.isnan(dead[:, 1:8]).any(axis=1)], nan=1e9)
     assert np.isfinite(model.transform(filled)).all()
-
-
-@pytest.mark.filterwarnings("ignore:1 feature has no observed cell")
-@pytest.mark.parametrize("options", [{"l1_bound": 1.0}, {"l1_bound": "auto"}, {"l1_bound": None}])
-def test_one_cluster_gives_no_weight_to_a_column_without_a_cell(options):
-    """All B_j are 0 then: features tie, and the first of them must not be the dead one."""
-    X = np.insert(clusters()[0], 0, np.nan, axis=1)
-    model = make_model(1, **options).fit(X)
-    assert model.feature_weights_[0] == 0
-    assert model.feature_weights_.sum() > 0
-    assert_array_equal(model.labels_, 0)
-    assert model.trimmed_.sum() < len(X) / 2
-
-
-def test_a_column_without_a_cell_is_named():
-    frame = pd.DataFrame(clusters()[0], columns=list("abcdefghijkl")).assign(d=np.nan)
-    with pytest.warns(UserWarning, match="^1 feature has no observed cell .* weight 0: d."):
-        make_model().fit(frame)
-
-
-@FIT_OPTIONS
-def test_a_feature_observed_in_one_cluster_only(options):
-    """It separates no clusters: no weight where there is a choice, and NaN in other centers."""
-    X, target = clusters()
-    X[target != 1, 5] = np.nan
-    model = make_model(**options).fit(X)
-    assert rand_score(model.labels_, target) == 1
-    one = model.labels_[target == 1][0]
-    assert_array_equal(np.isnan(model.cluster_centers_[:, 5]), np.arange(3) != one)
-    assert not np.isnan(np.delete(model.cluster_centers_, 5, axis=1)).any()
-    if options["l1_bound"] is not None or "n_features" in options:
-        assert model.feature_weights_[5] == 0
-    new = np.random.default_rng(5).normal(3, 4, (40, 12))
-    new[::3, 2] = np.nan
-    plain = plain_distances(new, model.cluster_centers_, model.feature_weights_)
-    assert_allclose(model.transform(new) ** 2, plain, rtol=1e-9)
-    assert_array_equal(model.predict(new), plain.argmin(axis=1))
-    assert_allclose(model.score_samples(new), -plain.min(axis=1), rtol=1e-9)
-    assert_array_equal(model.predict(X), model.labels_)
-
-
-def test_nothing_but_missing_cells_is_refused():
-    with pytest.raises(ValueError, match=r"^X has no observed cell in any of its 20 cases.*\.$"):
-        make_model().fit(np.full((20, 3), np.nan))
-
-
-def test_cases_judged_by_little_are_named():
-    X, _ = clusters(p=30, n_active=30)
-    X[[4, 9], 1:] = np.nan
-    with pytest.warns(UserWarning, match=r"^2 cases .* less than 10% of the weight.*: 4, 9\."):
-        model = make_model(l1_bound=None).fit(X)
-    assert model.n_missing_ == 58
 
 
 def test_missing_cells_are_counted_and_allowed():

@@ -10,9 +10,8 @@ from rskc import RobustSparseKMeans
 from rskc.inputs.categories import CategoryEncoder
 from rskc.markers import marker_effects
 from rskc.metrics import revised_silhouette
-from rskc.selection import Stability
 from rskc.utils.wording import percent
-from skips import CLI, skip_without
+from skips import skip_without
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
 
@@ -83,47 +82,6 @@ def test_a_case_of_weight_3_is_three_copies(kind):
     assert_array_equal(np.repeat(one.labels_, weights), other.labels_)
 
 
-@each_kind
-def test_a_case_of_weight_0_is_absent(kind):
-    n = 90
-    table, weights = TABLES[kind](2, n), np.random.default_rng(2).integers(0, 3, n)
-    there = np.flatnonzero(weights)
-    one = model_of(kind).fit(table, sample_weight=weights)
-    other = model_of(kind).fit(rows(table, there), sample_weight=weights[there])
-    assert_same_fit(one, other)
-    assert_array_equal(one.labels_[there], other.labels_)
-    assert_array_equal(one.labels_, one.predict(table))
-
-
-@each_kind
-def test_scaling_all_weights_changes_nothing(kind):
-    table, weights = TABLES[kind](3, 90), np.random.default_rng(3).uniform(0.2, 3, 90)
-    one = model_of(kind).fit(table, sample_weight=weights)
-    other = model_of(kind).fit(table, sample_weight=weights * 8)
-    assert_same_fit(one, other, 1 / 8)
-    assert_array_equal(one.labels_, other.labels_)
-
-
-@each_kind
-def test_what_the_data_decide_goes_by_weight(kind):
-    table, weights = TABLES[kind](4, 90), np.random.default_rng(4).integers(1, 4, 90)
-    free = model_of(kind, trim="auto", l1_bound="auto", n_init=10)
-    one = clone(free).fit(table, sample_weight=weights)
-    other = clone(free).fit(rows(table, np.repeat(np.arange(90), weights)))
-    assert one.n_features_different_ == other.n_features_different_
-    assert_allclose(one.feature_statistics_, other.feature_statistics_, rtol=1e-5)
-    assert_allclose(one.trim_, other.trim_)
-
-
-@each_kind
-def test_searches_with_weights(kind):
-    table, weights = TABLES[kind](5, 60), np.random.default_rng(5).integers(1, 4, 60)
-    search = Stability(model_of(kind), [2, 3], n_splits=2, n_references=2, random_state=0, n_jobs=1)
-    found = search.fit(table, sample_weight=weights)
-    assert_array_equal(found.best_estimator_.sample_weight_, weights)
-    assert found.table_.stability[1] > 0.8
-
-
 def test_shares_of_categories_by_hand():
     """Red has 3 of 4 units of weight: its indicator is sqrt(2 / pi) over the root of 3/4."""
     frame = pd.DataFrame({"color": ["red", "blue", "blue", "green"]})
@@ -133,12 +91,6 @@ def test_shares_of_categories_by_hand():
     ranks = CategoryEncoder(ordinal={"color": ["red", "green", "blue"]})
     code = ranks.fit(frame, sample_weight=[3, 0.5, 0.5, 0]).columns_[0]
     assert (code.center, code.scales[0]) == (1.5, pytest.approx(1 / np.sqrt(0.75)))
-    with pytest.raises(
-        ValueError, match=r"sample_weight has shape \(2,\); it must have shape \(4,\)"
-    ):
-        encoder.fit(frame, sample_weight=[1, 2])
-    with pytest.raises(ValueError, match="sample_weight must hold numbers, one for each case"):
-        model_of("plain", l1_bound=None).fit(frame.assign(x=1.0), sample_weight=["a"] * 4)
 
 
 # ---- What is said of a fit
@@ -233,25 +185,3 @@ def test_pictures_have_weights(weighted):
     others = SilhouetteDisplay.from_estimator(model, X[::-1])  # other cases have no weights
     assert others.weights is None
     plt.close("all")
-
-
-def test_counts_of_the_command_line_go_by_weight(tmp_path):
-    skip_without(*CLI)
-    from typer.testing import CliRunner
-
-    from rskc.cli._commands import app
-
-    X, weights = make_numbers(8, 60), np.random.default_rng(8).integers(1, 5, 60)
-    frame = pd.DataFrame(X, columns=list("abcdef")).assign(people=weights, kind=np.arange(60) % K)
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    words = ["fit", str(tmp_path / "t.csv"), "-k", "3", "--out", str(tmp_path / "o"), "--json"]
-    words += ["--weight-column", "people", "--label-column", "kind", "--no-report"]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 0, result.output
-    import json
-
-    found = json.loads(result.stdout)
-    assert sum(row["weight"] for row in found["result"]["clusters"]) == weights.sum()
-    assert {row["weight"] for row in found["truth"]["classes"]} == {
-        float(weights[k::K].sum()) for k in range(K)
-    }

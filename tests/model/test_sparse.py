@@ -20,7 +20,6 @@ from rskc.engines.sparse import FAR, bytes_of
 from rskc.files import TableError, read_table
 from rskc.metrics import revised_silhouette
 from rskc.selection import Clest, GapL1, GridSearch, Stability
-from rskc.selection.references import permuted
 from skips import skip_without
 
 METHODS = {
@@ -107,15 +106,6 @@ def test_many_clusters_and_a_sample_of_many_cases(tables, monkeypatch):
         assert_same(*kinds)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_precision_is_kept(tables, dtype):
-    X = thin(dtype=dtype)
-    model = fitted(sparse.csr_matrix(X), trim=0.1)
-    assert model.cluster_centers_.dtype == dtype
-    assert model.transform(sparse.csr_matrix(X)).dtype == dtype
-    assert_array_equal(model.labels_, fitted(X, trim=0.1).labels_)
-
-
 def test_what_is_asked_of_a_fitted_model(tables):
     X = thin()
     matrix = sparse.csr_array(X)
@@ -130,28 +120,6 @@ def test_what_is_asked_of_a_fitted_model(tables):
     assert_allclose(revised_silhouette(model, matrix).values, revised_silhouette(model, X).values)
     assert model.markers_frame(matrix).equals(model.markers_frame(X))
     assert_allclose(model.cases_frame(matrix).silhouette, model.cases_frame(X).silhouette)
-
-
-@each_method
-@pytest.mark.parametrize("whole", [True, False], ids=["copies", "shares"])
-def test_case_weights_are_those_of_the_dense_table(tables, method, whole):
-    rng, X = np.random.default_rng(0), thin()
-    weights = rng.integers(0, 4, len(X)) if whole else rng.gamma(2.0, 1.0, len(X))
-    one, other = (fitted(table, **method, weights=weights) for table in (sparse.csr_array(X), X))
-    assert_same(one, other)
-    assert one.score(sparse.csr_array(X), None, weights) == pytest.approx(
-        other.score(X, None, weights)
-    )
-
-
-def test_given_centers_and_callables(tables):
-    X = thin()
-    for init in (
-        X[:3],
-        lambda X, K, random_state: X[:K].toarray() if sparse.issparse(X) else X[:K],
-    ):
-        one, other = (fitted(table, init=init, trim=0) for table in (sparse.csr_array(X), X))
-        assert_same(one, other)
 
 
 def test_columns_far_from_zero_lose_no_digits(tables):
@@ -252,24 +220,6 @@ def test_any_way_to_store_a_table(kind):
     assert_array_equal(matrix.toarray(), X)
 
 
-def test_empty_rows_and_columns(tables):
-    X = thin(120, 30)
-    X[::10], X[:, 12:20] = 0, 0
-    for method in METHODS.values():
-        model = fitted(sparse.csr_matrix(X), **method)
-        assert_same(model, fitted(X, **method))
-    assert_array_equal(model.feature_weights_[12:20], 0)
-
-
-def test_integers_and_booleans_become_numbers():
-    X = thin(60, 20) > 0
-    expected = fitted(X.astype(float), trim=0.1)
-    for dtype in (bool, np.int8, np.uint16, np.int64):
-        model = fitted(sparse.csr_array(X.astype(dtype)), trim=0.1)
-        assert model.cluster_centers_.dtype == np.float64
-        assert_array_equal(model.labels_, expected.labels_)
-
-
 def test_a_sparse_data_frame_keeps_its_names():
     X = thin(60, 20)
     names = [f"gene {j}" for j in range(20)]
@@ -287,31 +237,14 @@ def test_a_sparse_data_frame_keeps_its_names():
     [
         (sparse.csr_matrix((0, 5)), "0 sample"),
         (sparse.csr_matrix((5, 0)), "0 feature"),
-        (sparse.csr_matrix((20, 5)), "1 distinct case"),
-        (sparse.csr_matrix(np.array([[1.0, np.nan], [0, 1], [2, 0], [0, 3]])), "missing cells"),
         (sparse.csr_matrix(np.array([[1.0, np.inf], [0, 1], [2, 0], [0, 3]])), "infinity"),
         (sparse.csr_matrix(np.eye(5, dtype=complex)), "[Cc]omplex"),
     ],
-    ids=["no cases", "no features", "all 0", "missing", "infinite", "complex"],
+    ids=["no cases", "no features", "infinite", "complex"],
 )
 def test_bad_matrices_are_refused(X, words):
     with pytest.raises(ValueError, match=words):
         RobustSparseKMeans(3).fit(X)
-
-
-def test_predict_refuses_another_number_of_features():
-    model = fitted(sparse.csr_matrix(thin()), trim=0.1)
-    with pytest.raises(ValueError, match="39 features"):
-        model.predict(sparse.csr_matrix(thin()[:, 1:]))
-
-
-def test_a_model_of_missing_cells_predicts_sparse_cases():
-    X = thin(80, 20)
-    holes = X.copy()
-    holes[:, 3] = np.nan
-    holes[0, 3] = 1.0
-    model = fitted(holes, trim=0)
-    assert_array_equal(model.predict(sparse.csr_matrix(X)), model.predict(X))
 
 
 # ---- The engine
@@ -370,13 +303,6 @@ def test_memory_is_not_that_of_a_dense_copy(method, monkeypatch):
 # ---- Searches
 
 
-def test_permuted_columns_have_the_same_cells():
-    X = thin(50, 12)
-    found = permuted(sparse.csr_array(X), np.random.default_rng(0)).toarray()
-    assert_array_equal(np.sort(found, axis=0), np.sort(X, axis=0))
-    assert not np.array_equal(found, X)
-
-
 @pytest.mark.parametrize(
     "search",
     [
@@ -396,13 +322,6 @@ def test_searches_take_row_subsets(search):
     if not isinstance(search, GapL1):  # its permutations are drawn otherwise
         expected = search.fit(X)
         assert found.best_estimator_.n_clusters == expected.best_estimator_.n_clusters
-
-
-def test_a_search_on_some_cases_of_a_sparse_matrix():
-    X = sparse.csr_array(thin(400, 15))
-    clest = Clest(RobustSparseKMeans(), [2, 3], n_splits=2, n_references=2, max_samples=100)
-    clest.set_params(random_state=0, n_jobs=1, progress=False).fit(X)
-    assert (clest.n_samples_used_, len(clest.best_estimator_.labels_)) == (100, 400)
 
 
 # ---- Pictures

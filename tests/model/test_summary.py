@@ -8,13 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
-from rskc import RobustSparseKMeans, SmallClusterWarning
-from rskc.datasets import make_contaminated, make_figure1
+from rskc import RobustSparseKMeans
+from rskc.datasets import make_figure1
 from rskc.metrics import revised_silhouette
-from rskc.model.summary import FeatureCounts, count_features
+from rskc.model.summary import count_features
 from skips import Optional
 
 pl = Optional("polars")
@@ -140,20 +139,6 @@ def test_cases_frame_with_the_data(model, table):
     assert frame["silhouette"].between(0, 1).all()
 
 
-def test_what_is_observed_in_full_is_one_to_the_last_digit():
-    X = np.random.default_rng(0).normal(size=(40, 300))
-    X[:20, :9] += 5
-    X[3, 5] = np.nan
-    share = (
-        RobustSparseKMeans(2, trim=0, l1_bound=None, random_state=0)
-        .fit(X)
-        .cases_frame(X)
-        .observed.to_numpy()
-    )
-    assert (np.delete(share, 3) == 1).all()
-    assert share[3] == pytest.approx(1 - 1 / 300)
-
-
 def test_a_notebook_counts_the_features_with_weight():
     X = np.random.default_rng(0).normal(size=(60, 30))
     X[:20, :3] += 6
@@ -173,33 +158,6 @@ def test_a_case_without_a_cell_is_infinitely_far():
     assert row["outlier"]
     assert row["trimmed"]
     assert row["silhouette"] == 0
-
-
-@pytest.mark.parametrize("n_clusters", [1, 3])
-def test_other_data_than_those_of_the_fit_are_refused(n_clusters):
-    model = fit(X, n_clusters=n_clusters)
-    with pytest.raises(ValueError, match=r"^X has 59 cases and the model was fitted to 60; .*\.$"):
-        model.cases_frame(X[1:])
-    with pytest.raises(ValueError, match="5 features"):
-        model.cases_frame(X[:, :5])
-
-
-@pytest.mark.parametrize("method", ["features_frame", "cases_frame", "summary"])
-def test_a_model_that_is_not_fitted_has_nothing_to_tell(method):
-    with pytest.raises(NotFittedError):
-        getattr(RobustSparseKMeans(), method)()
-
-
-def test_permuted_cases_have_permuted_rows():
-    order = np.random.default_rng(0).permutation(60)
-    names = np.array([f"case {i}" for i in range(60)])
-    start = {"init": START, "n_init": 1}
-    one = fit(named(names), **start).cases_frame(named(names))
-    other = named(names[order], X[order])
-    two = fit(other, **start).cases_frame(other)
-    pd.testing.assert_frame_equal(
-        two.set_index("case").loc[names], one.set_index("case"), rtol=1e-9, check_index_type=False
-    )
 
 
 # ---- Names of cases
@@ -266,42 +224,6 @@ def test_a_summary_says_what_was_asked_and_found(model, table):
         assert f" {heading} {words}" in text
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"trim": 0}, "trimming none"),
-        ({"trim": 0.1}, "trimming 6 cases of 60 by weighted and as many by unweighted distance"),
-        ({"l1_bound": None}, "features all, with equal weights"),
-        ({"l1_bound": None}, "6 of 6 have weight, all the same"),
-        ({"l1_bound": 1.5}, "weights of L2 norm 1 and an L1 norm of at most 1.5 "),
-        ({}, "an L1 norm of at most 1.725, chosen halfway"),
-        ({"n_features": 2}, "features 2, which took an L1 bound of 1."),
-        ({"n_init": 1}, "from 1 restart with auto centers, seed 0"),
-        ({"init": "robust", "n_init": "auto"}, "from restarts with robust centers, seed 0"),
-        ({"random_state": None}, "no seed"),
-        ({"init": START}, "3, from given centers"),
-        ({"init": lambda X, K, random_state: X[:K]}, "3, from centers of a function"),
-        ({"outlier_cutoff": 2}, "beyond the median plus 2 MAD of the cube roots"),
-        ({"outlier_rule": "paper"}, "beyond the median weighted distance plus 3.5 MAD"),
-        ({"l1_bound": "auto"}, "features as many as differ between the clusters, which took an"),
-        (
-            {"l1_bound": "auto"},
-            "2 of 6 features differ between the clusters; 2 hold 90% of the weight",
-        ),
-        (
-            {"trim": "auto"},
-            "trimming cases that are outlying by their distances: 0 cases of 60 left out",
-        ),
-        (
-            {"reweight": True},
-            "trimming cases that are outlying by their distances: 0 cases of 60 left out",
-        ),
-    ],
-)
-def test_settings_in_words(options, words):
-    assert words in " ".join(fit(X, **options).summary().split())
-
-
 def test_the_largest_weights_come_with_names():
     model = fit(named(None), l1_bound=2.0)
     frame = model.features_frame().sort_values("rank")
@@ -319,19 +241,6 @@ def test_cases_are_named_the_farthest_first_and_ten_at_most():
     assert model.outliers_[40:55].all()
     listed = ", ".join(f"case {i}" for i in range(54, 44, -1))
     assert f"{model.outliers_.sum()} cases: {listed} and {model.outliers_.sum() - 10} more" in text
-
-
-def test_what_is_not_known_is_said():
-    text = " ".join(fit(incomplete()).summary().split())
-    assert "; of 1 case nothing is observed in the features that have weight" in text
-
-
-def test_a_cell_too_large_is_not_called_missing():
-    table = X.copy()
-    table[4] = 1e300
-    text = " ".join(fit(table, trim=0.1).summary().split())
-    assert "0 of 360 cells missing; of 1 case a cell is too large" in text
-    assert "nothing known" not in fit(X).summary()
 
 
 @pytest.mark.parametrize("method", ["fit", "fit_predict", "fit_transform"])
@@ -368,47 +277,7 @@ def test_long_and_broken_names_are_shortened():
     assert model.features_frame()["feature"][0] == "a" * 10_000
 
 
-def test_many_clusters_and_features_do_not_flood_it():
-    wide = np.random.default_rng(0).standard_normal((80, 300))
-    model = fit(wide, n_clusters=40, trim=0.2, n_init=1)
-    assert len(lines_of(model)) <= 26
-    assert "and 20 more" in " ".join(model.summary().split())
-
-
-def test_settings_changed_later_do_not_break_it():
-    model = fit(X, l1_bound=None).set_params(n_features=2, n_clusters=7, trim=0.4)
-    assert "all, with equal weights" in model.summary()
-    assert "3 clusters of 60 cases" in model.summary()
-
-
-def test_warnings_name_cases_as_the_frame_does():
-    outlying = make_contaminated("clump_rows", random_state=0).data
-    frame = pd.DataFrame(outlying, index=[f"patient {i}" for i in range(len(outlying))])
-    with pytest.warns(SmallClusterWarning, match="patient"):
-        RobustSparseKMeans(3, trim=0.1, l1_bound=3.5, random_state=0).fit(frame)
-
-
 # ---- Features in words
-
-
-@pytest.mark.parametrize(
-    ("counts", "words"),
-    [
-        ((500, 49, 42, None, None), "49 of 500 features have weight, and 42 hold 90% of it"),
-        ((500, 49, 1, None, None), "49 of 500 features have weight, and 1 holds 90% of it"),
-        ((500, 1, 1, None, None), "1 of 500 features has weight"),
-        (
-            (2000, 1337, 600, 1337, 24),
-            "1,337 of 2,000 features differ between the clusters, and 24 are enough to separate "
-            "them",
-        ),
-        ((9, 9, 9, 5, 5), "5 of 9 features differ between the clusters"),
-        ((9, 1, 1, 1, 1), "1 of 9 features differs between the clusters"),
-        ((9, 1, 1, 0, 1), "0 of 9 features differ between the clusters"),
-    ],
-)
-def test_features_in_words(counts, words):
-    assert FeatureCounts(*counts).words == words
 
 
 def test_tiny_weights_are_not_said_to_matter():

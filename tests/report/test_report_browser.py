@@ -374,17 +374,3 @@ def test_a_search_that_tried_nothing_has_no_chart():
     summary = make_report(search.best_estimator_, X, searches=search).summary
     assert curves_of(summary) == []
     assert "too few cases" in summary["sure"]["points"][0]["text"]
-
-
-def test_large_page_is_usable(browser, tmp_path):
-    X = np.random.default_rng(0).normal(size=(100_000, 10)).astype(np.float32)
-    X[:50_000, :3] += 5
-    path = make_report(fit(X, 2, n_init=1), X).save(tmp_path / "large.html")
-    with Watch(browser, path) as watch:
-        assert watch.complaints == []
-        watch.page.locator("[data-table=cases] thead button").nth(2).click()
-        values = [float(text) for text in cells(watch, "cases", 3)]
-        assert len(values) == 200
-        assert values == sorted(values, reverse=True)
-        watch.page.get_by_label("Search for a case").fill("99999")
-        wait_until(lambda: len(cells(watch, "cases", 1)) == 1)

@@ -61,20 +61,12 @@ def test_marks_are_at_their_cases_and_features(summary, model, data):
     assert marks["case"] == frame.case.tolist()
     assert marks["feature"] == frame.feature.tolist()
     assert_allclose(marks["value"], frame.value, rtol=1e-3)
-    rows = rows_by_cluster(model.labels_).places
+    rows = rows_by_cluster(model.labels_)
     assert marks["y"] == rows[data.index.get_indexer(frame.case)].tolist()
     assert marks["x"] == data.columns.get_indexer(frame.feature).tolist()
     bands = summary["charts"]["outlying"]["data"]["clusters"]
     for k, start, end in zip(*bands.values(), strict=True):
         assert sorted(rows[model.labels_ == k]) == list(range(start, end))
-
-
-def test_tables_have_the_counts(summary, model, data):
-    cases, features = summary["cases"]["data"], summary["features"]["data"]
-    counts = model.cases_frame().outlying_cells.tolist()
-    assert cases["outlying_cells"] == counts
-    by_name = model.features_frame().set_index("feature").outlying_cells
-    assert features["outlying_cells"] == by_name[features["feature"]].tolist()
 
 
 def test_many_cells_are_drawn_in_part(model, data, monkeypatch):
@@ -99,7 +91,7 @@ def test_the_explorer_shows_the_table_as_it_is_and_places_without_extremes(data)
     settings = {"n_clusters": [2], "n_features": [10, 30], "trims": [0], "n_splits": 0}
     page = explore(data, **settings, n_jobs=1, progress=False)
     scene = scene_of(page.search)
-    cells = values_of(page.search, scene.shown, {}).cells
+    cells, _ = values_of(page.search, scene.shown, {})
     assert_allclose(cells, data.to_numpy()[:, scene.shown])
     automatic = page.search.best_estimator_
     assert (scene.cells != automatic.outlying_cells_).nnz == 0

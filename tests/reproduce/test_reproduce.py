@@ -23,10 +23,8 @@ from reproduction import (
 )
 from reproduction.__main__ import main
 from reproduction.outcome import write_index
-from reproduction.plain import naive_method, plain_method
+from reproduction.plain import plain_method
 
-from rskc import RobustSparseKMeans
-from rskc.datasets import make_masking, make_simulation
 from rskc.metrics import classification_error_rate
 from rskc.solver import Problem
 
@@ -119,18 +117,6 @@ def test_the_simulation_in_short(simulated):
     assert harder["rskc"].max() < 0.1
 
 
-def test_the_boxplots_are_in_the_order_of_the_paper(simulated):
-    for ax in simulated.figure.axes[3:]:  # all columns share their labels
-        assert [label.get_text() for label in ax.get_xticklabels()] == ["K", "SK", "TK", "RSK"]
-
-
-@pytest.mark.parametrize(("task", "key"), [("_fit_methods", (2, 0)), ("_fit_hard", (1, 0))])
-def test_another_seed_gives_other_data_sets(task, key):
-    one, again, other = (getattr(module("simulation"), task)(seed, key) for seed in (0, 0, 1))
-    assert all(np.array_equal(one[name], again[name]) for name in one)
-    assert not all(np.array_equal(one[name], other[name]) for name in one)
-
-
 @pytest.mark.slow
 def test_the_simulation_at_full_length():
     found = simulation(progress=False)
@@ -165,33 +151,6 @@ def test_the_plain_method_gives_what_rskc_gives(name):
         plain = plain_method(X, problem, 100, seed=0)
         assert_allclose(plain.weights, record["weights"], atol=1e-4)
         assert classification_error_rate(plain.labels, record["labels"]) == 0
-
-
-@pytest.mark.parametrize("method", [plain_method, naive_method])
-def test_without_trimming_or_noise_all_agree(method):
-    made = make_simulation(random_state=0, n_samples=45, n_features=8, n_informative=8)
-    X = made.data + 5.0 * made.target[:, None] * np.arange(1, 9)
-    model = RobustSparseKMeans(3, trim=0, l1_bound=2.0, random_state=0).fit(X)
-    found = method(X, Problem(3, 0, l1_bound=2.0), 50, seed=0)
-    assert classification_error_rate(found.labels, model.labels_) == 0
-    assert_allclose(found.weights, model.feature_weights_, atol=1e-9)
-
-
-def test_the_plain_method_takes_wide_tables():
-    """So wide that the restarts do not fit into one batch."""
-    X = np.random.default_rng(0).normal(size=(60, 5000))
-    X[:30, :20] += 3
-    found = plain_method(X, Problem(2, 3, l1_bound=4.0), 100, seed=0)
-    assert classification_error_rate(found.labels, np.arange(60) < 30) == 0
-    assert (found.weights[:20] > 0).all()
-
-
-def test_only_the_naive_method_is_misled():
-    data, problem = make_masking(random_state=1), Problem(3, 3, l1_bound=1.4)
-    plain, naive = (f(data.data, problem, 100, seed=0) for f in (plain_method, naive_method))
-    assert (plain.weights[:2] > 0).all()
-    assert (naive.weights[3:] > 0).all()
-    assert (naive.weights[:3] == 0).all()
 
 
 # ---- Breast cancer, on data made up for it
@@ -244,13 +203,6 @@ def test_breast_cancer_beside_the_paper(cancer):
     assert cancer.verdict.startswith("Not all as in the paper")
 
 
-def test_breast_cancer_says_what_it_needs(tumours):
-    with pytest.raises(ValueError, match=r"needs data and labels.*Nature 415"):
-        breast_cancer()
-    with pytest.raises(ValueError, match="30 rows and labels 29"):
-        breast_cancer(tumours[0], tumours[1][1:])
-
-
 # ---- Files
 
 
@@ -274,15 +226,6 @@ def test_the_files_are_whole(name, request, tmp_path):
         again = pd.read_csv(file)
         assert list(again.columns) == list(table.columns)
         assert len(again) == len(table)
-
-
-def test_the_same_seed_gives_the_same_bytes(masked, simulated, tmp_path, in_processes):
-    again = simulation(3, n_jobs=2, progress=False)
-    for first, second in [(masked, masking(seed=0)), (simulated, again)]:
-        one, two = first.save(tmp_path / "one"), second.save(tmp_path / "two")
-        for a, b in zip(one, two, strict=True):
-            # Of a figure drawn before, the layout differs in the last digits.
-            assert a.suffix in (".png", ".svg") or a.read_bytes() == b.read_bytes()
 
 
 def test_numbers_are_shown_short_and_kept_long():
@@ -327,51 +270,9 @@ def test_unknown_experiments_are_named(here, monkeypatch, capsys):
     assert "there is no experiment no-such" in capsys.readouterr().err
 
 
-def test_a_checkpoint_is_resumed_and_may_grow(here, monkeypatch, capsys):
-    def simulate(replicates, out, *more, code=0):
-        words = ("--replicates", replicates, "--out", out, "--jobs", 1, "--checkpoint", "done.db")
-        run(monkeypatch, "simulation", *words, *more, code=code)
-
-    simulate(2, "two")
-    calls = []
-    for name in ("_fit_methods", "_count_features", "_fit_hard"):
-        whole = getattr(module("simulation"), name)
-
-        def counted(seed, key, whole=whole):
-            calls.append(key)
-            return whole(seed, key)
-
-        monkeypatch.setattr(module("simulation"), name, counted)
-    simulate(2, "again")
-    assert calls == []
-    for file in Path("two").glob("*.csv"):
-        assert file.read_bytes() == Path("again", file.name).read_bytes()
-    simulate(3, "three")
-    assert sorted(calls) == [(0, 2), (0, 2), (1, 2), (1, 2), (2,), (2, 2), (2, 2), (3, 2)]
-    simulate(2, "other", "--seed", 1, code=1)
-    assert "seed" in capsys.readouterr().err
-
-
 def test_breast_cancer_from_files(here, files, monkeypatch, capsys):
     monkeypatch.setattr(module("breast_cancer"), "NUMBERS", range(2, 3))
     data, labels = files
     run(monkeypatch, "breast-cancer", "--data", data, "--labels", labels, "--jobs", 1)
     assert "Breast cancer: 30 tumours, 80 genes" in capsys.readouterr().out
     assert len(list(Path("rskc-reproduction").glob("breast-cancer-?.csv"))) == 3
-
-
-def test_breast_cancer_without_what_it_needs(here, files, monkeypatch, capsys):
-    def refused(*args):
-        run(monkeypatch, "breast-cancer", *args, code=1)
-        return capsys.readouterr().err
-
-    data, labels = files
-    told = refused()
-    for words in ("data and labels", "van 't Veer", "Nature 415", "ER (pos or neg)"):
-        assert words in told
-    given = ("--data", data, "--labels", labels)
-    told = refused(*given, "--label-column", "receptor")
-    assert "no column 'receptor'" in told
-    assert "'sample_id', 'ER', 'age'" in told
-    assert "'patient'" in refused(*given, "--id-column", "patient")
-    assert "No such file" in refused("--data", data, "--labels", "none.csv")

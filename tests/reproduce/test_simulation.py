@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rskc import RobustSparseKMeans, SmallClusterWarning
-from rskc.datasets import make_contaminated, make_simulation
+from rskc.datasets import make_simulation
 from rskc.metrics import classification_error_rate
 
 MODELS = (0, 1, 2)
@@ -50,36 +50,3 @@ def test_robust_and_sparse(model, replicates):
     in_short = replicates == 10
     assert error <= RSKC_ERRORS[model] + (0.01 if in_short else 0.002)
     assert abs(selected - 49.2) <= (1.5 if in_short else 0.5)
-
-
-@in_short_and_at_length
-def test_k_means(replicates):
-    assert simulate(0, 0, None, replicates)[0] <= (0.03 if replicates == 10 else 0.016)
-
-
-@in_short_and_at_length
-@pytest.mark.parametrize("model", [1, 2])
-def test_trimmed_k_means(model, replicates):
-    assert simulate(model, 1 / 60, None, replicates)[0] <= (0.05 if replicates == 10 else 0.03)
-
-
-# ---- Outlying cases that resemble one another and so pose as a cluster
-
-
-def error_of_clean_cases(kind, seed, removed=False):
-    """CER of the clean cases, fitted with the outlying ones or without."""
-    table = make_contaminated(kind, random_state=seed)
-    clean = ~table.outliers
-    X, trim = (table.data[clean], 0) if removed else (table.data, 0.1)
-    labels = fit(X, trim, 3.5).labels_
-    return classification_error_rate(labels if removed else labels[clean], table.target[clean])
-
-
-def test_outlying_cases_cost_little_more_than_their_absence():
-    """RSKC's mean CER on a shared outlying cell is .206."""
-    kinds, seeds = ("shared_cell", "clump_cells", "clump_rows", "far_rows"), range(15)
-    removed = np.mean([error_of_clean_cases("shared_cell", seed, removed=True) for seed in seeds])
-    spoilt = {kind: np.mean([error_of_clean_cases(kind, seed) for seed in seeds]) for kind in kinds}
-    print(f"outlying cases removed: {removed:.4f};", spoilt)
-    assert max(spoilt.values()) <= removed + 0.015
-    assert spoilt["shared_cell"] <= 0.03

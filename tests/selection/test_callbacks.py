@@ -67,10 +67,3 @@ def test_callbacks_are_torn_down_after_an_error():
     with pytest.raises(Stop):
         search_of("Stability", progress=stop_at(1)).set_callbacks(recorder).fit(corners())
     assert recorder.told[-1] == ("teardown",)
-
-
-def test_the_bar_of_scikit_learn_takes_them(capsys):
-    from sklearn.callback import ProgressBar
-
-    search_of("Stability").set_callbacks(ProgressBar()).fit(corners())
-    assert "Stability" in capsys.readouterr().out

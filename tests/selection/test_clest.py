@@ -13,8 +13,8 @@ from sklearn.cluster import KMeans
 from rskc import RobustSparseKMeans
 from rskc.metrics import classification_error_rate
 from rskc.selection import Clest
-from rskc.selection.clest import most_below, paper_rule
-from search_kinds import HOW, assert_one_sentence, corners, search_of, with_missing
+from rskc.selection.clest import paper_rule
+from search_kinds import HOW, corners, search_of
 
 FOLDER = Path(__file__).parents[1] / "reference"
 MODEL = RobustSparseKMeans(l1_bound=4, trim=0.05)
@@ -37,10 +37,6 @@ def decide(observed, reference, numbers=None, **params):
     return clest
 
 
-def constant(values, times=20):
-    return np.tile(np.array(values, float), (times, 1))
-
-
 @cache
 def golden(name):
     return json.loads(gzip.decompress((FOLDER / f"{name}.json.gz").read_bytes()))
@@ -57,124 +53,6 @@ def test_from_the_cers_of_rskc_follow_its_table_and_its_decision(name):
         assert_allclose(clest.table_[columns], run["result_table"], atol=1e-12)
         assert clest.n_clusters_ == run["K"]
         assert_array_equal(clest.table_.chosen, np.array(run["K_values"]) == run["K"])
-
-
-def test_the_table_by_hand():
-    observed = [[0.0, 0.3], [0.1, 0.2], [0.5, 0.4]]
-    reference = [[0.1, 0.1], [0.2, 0.3], [0.05, 0.4], [0.25, 0.2]]
-    table = decide(observed, reference, level=0.5).table_
-    assert " ".join(table.columns) == (
-        "n_clusters observed_cer reference_cer difference agreement n_below share_below passed "
-        "chosen"
-    )
-    assert_allclose(table.observed_cer, [0.1, 0.3])  # medians
-    assert_allclose(table.reference_cer, [0.15, 0.25])  # means
-    assert_allclose(table.difference, [-0.05, 0.05])
-    assert_allclose(table.agreement, [1 / 3, -0.2])
-    assert table.n_below.tolist() == [1, 2]  # a tie is not below
-    assert_allclose(table.share_below, [1 / 4, 2 / 4])
-
-
-def test_the_paper_takes_the_least_difference_of_those_that_pass():
-    reference = constant([0.3, 0.3, 0.3, 0.3])
-    reference[:1, 1] = 0.0  # one of twenty is below: a share of 0.05 is not less than the level
-    observed = constant([0.2, 0.05, 0.1, 0.1], 3)
-    clest = decide(observed, reference, rule="paper")
-    assert clest.table_.passed.tolist() == [True, False, True, True]
-    assert clest.n_clusters_ == 4  # the first of two that tie
-    assert decide(observed, reference, rule="paper", level=0.06).n_clusters_ == 3
-
-
-@pytest.mark.parametrize(
-    ("agreement", "chosen"),
-    [
-        ([1, 0.85, 0.6], 2),  # the largest within 0.1 of the best
-        ([1, 0.95, 0.6], 3),
-        ([0.91, 0.95, 0.86], 4),
-        ([0.6, 0.9, 0.7], 3),
-        ([0.49, 0.4, 0.3], 1),  # all pass the test, none agrees enough
-        ([0.52, 0.49, 0.45], 2),  # nearly as good, but below one half
-        ([1, 1, 1], 4),
-    ],
-)
-def test_agreement_takes_the_largest_of_those_nearly_as_good(agreement, chosen):
-    reference = constant([0.4, 0.3, 0.2])
-    observed = constant((1 - np.array(agreement)) * reference[0], 5)
-    clest = decide(observed, reference)
-    assert_allclose(clest.table_.agreement, agreement)
-    assert clest.n_clusters_ == chosen
-    assert clest.table_.chosen.sum() == (chosen > 1)
-
-
-@pytest.mark.parametrize(("below_the_best", "chosen"), [(0.06, 5), (0.065, 4)])
-def test_five_clusters_must_be_nearer_to_the_best_than_half_of_a_split(below_the_best, chosen):
-    """Of four true ones, one split in two costs 1/32 of the pairs, .125 of a CER of .25."""
-    reference = constant([0.4, 0.3, 0.3, 0.25])
-    observed = constant((1 - np.array([0.6, 0.6, 1, 1 - below_the_best])) * reference[0], 5)
-    assert decide(observed, reference, numbers=[2, 3, 4, 5]).n_clusters_ == chosen
-
-
-@pytest.mark.parametrize(
-    ("rule", "level", "n_references", "most"),
-    [
-        ("agreement", 0.05, 20, 0),
-        ("agreement", 0.05, 39, 1),
-        ("agreement", 0.05, 5, 0),  # at least none
-        ("agreement", 0.1, 20, 1),
-        ("agreement", 3 / 40, 39, 2),  # whatever 3 / 40 * 40 rounds to
-        ("paper", 0.05, 20, 0),
-        ("paper", 0.05, 21, 1),
-        ("paper", 0.06, 20, 1),
-        ("paper", 0.0, 20, -1),
-    ],
-)
-def test_how_many_reference_sets_may_be_below(rule, level, n_references, most):
-    assert most_below(rule, level, n_references) == most
-    share = np.arange(n_references + 1)
-    by_definition = share / n_references < level
-    if rule == "agreement":
-        by_definition = (1 + share) / (1 + n_references) <= max(level, 1 / (1 + n_references))
-    assert np.count_nonzero(by_definition) == most + 1
-
-
-def test_agreement_asks_that_hardly_any_reference_is_below():
-    reference = constant([0.4, 0.4])
-    reference[0] = [0.0, 0.4]  # one below the observed: 2/21 is above .05
-    observed = constant([0.02, 0.1], 5)
-    clest = decide(observed, reference)
-    assert clest.table_.n_below.tolist() == [1, 0]
-    assert clest.table_.passed.tolist() == [False, True]
-    assert clest.n_clusters_ == 3
-    assert decide(observed, reference, level=0.1).n_clusters_ == 2
-
-
-@pytest.mark.parametrize("rule", ["agreement", "paper"])
-def test_none_better_than_chance_is_one_cluster(rule):
-    clest = decide(constant([0.3, 0.3], 5), constant([0.2, 0.2]), rule=rule)
-    assert clest.n_clusters_ == 1
-    assert not clest.table_[["passed", "chosen"]].any(axis=None)
-
-
-@pytest.mark.parametrize(
-    ("params", "words"),
-    [
-        ({"n_clusters": 1}, "n_clusters=1 must be an integer >= 2"),
-        ({"n_clusters": (2, 2.5)}, "n_clusters=2.5"),
-        ({"n_clusters": ()}, r"n_clusters=\(\) is empty; give a number of clusters"),
-        ({"n_clusters": "two"}, "n_clusters='two' must be"),
-        ({"n_clusters": iter([2, 3])}, "list or range"),
-        ({"n_clusters": 21}, "n_clusters=21 is more than 20 cases, as many as"),
-        ({"n_splits": 0}, "n_splits=0"),
-        ({"n_references": 0}, "n_references=0"),
-        ({"rule": "best"}, "rule='best' must be one of 'agreement', 'paper'"),
-        ({"reference": "normal"}, "reference='normal' must be one of 'pca', 'uniform'"),
-        ({"level": 1.5}, "level=1.5"),
-    ],
-)
-def test_wrong_parameters_are_refused(params, words):
-    with pytest.raises(ValueError, match=words) as error:
-        search_of("Clest").set_params(**params).fit(corners())
-    assert_one_sentence(error)
 
 
 # ---- On data
@@ -223,12 +101,6 @@ def test_clest_takes_other_clusterers(reference):
     assert not hasattr(model, "labels_")
 
 
-def test_clest_with_missing_values():
-    clest = quick_clest().fit(with_missing(corners()))
-    assert clest.n_clusters_ == 3
-    assert classification_error_rate(clest.best_estimator_.labels_, np.arange(60) % 3) < 0.1
-
-
 def noise(kind, seed, shape=(60, 20)):
     rng = np.random.default_rng(seed)
     return rng.uniform(size=shape) if kind == "uniform" else rng.standard_normal(shape)
@@ -242,13 +114,6 @@ def test_one_cluster_is_fitted_with_equal_weights():
     assert_array_equal(clest.best_estimator_.feature_weights_, np.ones(5))
     other = quick_clest((2,), estimator=KMeans(n_init=2)).fit(X)
     assert other.best_estimator_.n_clusters == 1
-
-
-@pytest.mark.parametrize("kind", ["uniform", "normal"])
-def test_data_without_clusters_have_one(kind):
-    model = RobustSparseKMeans(l1_bound=3, trim=0.05, n_init=5)
-    clest = Clest(model, (2, 3, 4), **FEW, **HOW)
-    assert clest.fit(noise(kind, 0)).n_clusters_ == 1
 
 
 @pytest.mark.slow

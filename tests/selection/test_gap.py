@@ -3,15 +3,13 @@
 from functools import cache
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.selection import GapL1
-from rskc.selection.gap import within_one_error
-from search_kinds import HOW, assert_one_sentence, with_missing
+from search_kinds import HOW
 
 
 @cache
@@ -48,26 +46,6 @@ def test_gap_and_standard_error_by_hand():
     assert gap.best_estimator_.l1_bound == gap.l1_bound_1se_
 
 
-@pytest.mark.parametrize(
-    ("gaps", "errors", "row"),
-    [
-        ([1, 2, 3], [0.1, 0.1, 0.5], 2),
-        ([1, 2.6, 3], [9, 9, 0.5], 1),  # the error of the largest counts, not their own
-        ([2.5, 1, 3], [0, 0, 0.5], 0),
-        ([3, 3, 1], [0, 0, 0], 0),
-        ([1], [0], 0),
-    ],
-)
-def test_one_standard_error_by_hand(gaps, errors, row):
-    assert within_one_error(pd.DataFrame({"gap": gaps, "standard_error": errors})) == row
-
-
-def test_the_largest_gap_can_be_asked_for():
-    gap = gap_l1(simulation().data, rule="largest")
-    assert gap.best_estimator_.l1_bound == gap.l1_bound_
-    assert gap.table_.l1_bound[gap.table_.chosen].tolist() == [gap.l1_bound_]
-
-
 def test_the_objective_is_that_of_a_fit_with_the_bound():
     model, row = found().best_estimator_, found().table_[found().table_.chosen].iloc[0]
     assert model.objective_ / (~model.trimmed_).sum() == pytest.approx(row.objective, rel=0.01)
@@ -90,17 +68,6 @@ def test_objectives_of_permuted_data_do_not_fall_along_the_bounds(trim, toleranc
     assert n_features[-1] > 3 * n_features[0]
 
 
-def test_objectives_do_not_fall_where_bounds_close_in():
-    gap = gap_l1(simulation(0).data, trim=0, n_permutations=10)
-    assert np.diff(gap.permuted_log_objectives_, axis=1).min() >= -1e-9
-
-
-def test_bounds_that_are_given_are_the_rows():
-    gap = gap_l1(simulation().data, [5, 2.5, 10, 2.5, 1], n_permutations=2)
-    assert gap.table_.l1_bound.tolist() == [1, 2.5, 5, 10]
-    assert gap_l1(simulation().data, 3.0, n_permutations=2).l1_bound_ == 3
-
-
 @pytest.mark.parametrize("number", [2, 3, 5, 10])
 def test_a_number_of_bounds_is_not_exceeded_and_reaches_the_root(number):
     bounds = gap_l1(simulation().data, number, n_permutations=2).table_.l1_bound
@@ -116,19 +83,6 @@ def test_the_gap_does_not_see_unit_and_origin(change):
     assert_allclose(moved.table_.l1_bound, found().table_.l1_bound)
     assert_allclose(moved.table_.gap, found().table_.gap, atol=1e-9)
     assert moved.l1_bound_1se_ == found().l1_bound_1se_
-
-
-@pytest.mark.parametrize("axis", [0, 1])
-def test_the_order_of_cases_and_columns_hardly_matters(axis):
-    """Other permutations are drawn then, and other starts: bounds and gaps differ by chance."""
-    X, bounds = simulation().data, [2, 3, 4, 6, 10]
-    order = np.random.default_rng(0).permutation(X.shape[axis])
-    here, there = gap_l1(X, bounds), gap_l1(np.take(X, order, axis=axis), bounds)
-    assert_allclose(there.table_.log_objective, here.table_.log_objective, atol=0.02)
-    assert_allclose(there.table_.gap, here.table_.gap, atol=0.1)
-    support = here.best_estimator_.get_support()
-    moved = support if axis == 0 else support[order]
-    assert np.count_nonzero(there.best_estimator_.get_support() != moved) <= 8
 
 
 # ---- What is found
@@ -165,43 +119,7 @@ def test_the_bound_is_right_on_twenty_data_sets():
     assert true.mean() >= 45
 
 
-def test_the_bound_with_missing_values():
-    X = with_missing(simulation().data)
-    X[7] = np.nan
-    support = gap_l1(X).best_estimator_.get_support()
-    assert 8 <= support.sum() <= 30
-    assert (support & simulation().informative).sum() >= 8
-
-
 # ---- Refused, and warned of
-
-
-@pytest.mark.parametrize(
-    ("params", "words"),
-    [
-        ({"K": 1}, "n_clusters=1 must be an integer >= 2"),
-        ({"l1_bounds": 1}, "l1_bounds=1 must be an integer >= 2"),
-        ({"l1_bounds": [2, 10.1]}, r"l1_bounds=10.1 must be a number in \[1, 10\)"),
-        ({"l1_bounds": [0.5, 2]}, r"l1_bounds=0.5 must be a number in \[1, 10\)"),
-        ({"l1_bounds": [np.nan]}, "l1_bounds"),
-        ({"l1_bounds": []}, r"l1_bounds=\[\] is empty; give how many bounds"),
-        ({"l1_bounds": "many"}, "l1_bounds='many' must be how many bounds"),
-        ({"n_permutations": 1}, "n_permutations=1"),
-        ({"rule": "2se"}, "rule='2se' must be one of '1se', 'largest'"),
-        ({"X": np.arange(30.0)[:, None]}, "one feature only"),
-    ],
-)
-def test_wrong_parameters_are_refused(params, words):
-    with pytest.raises(ValueError, match=words) as error:
-        gap_l1(**{"X": simulation().data, **params})
-    assert_one_sentence(error)
-
-
-def test_squares_that_overflow_are_reported_as_in_a_fit():
-    X = simulation().data * 1e170
-    for fit in (RobustSparseKMeans(3).fit, gap_l1):
-        with pytest.raises(ValueError, match="The squares of X overflow"):
-            fit(X)
 
 
 @pytest.mark.parametrize("method", ["fit", "fit_predict"])

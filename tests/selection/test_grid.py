@@ -1,55 +1,18 @@
 """The grid: its table, the consensus of its fits, and the setting that it chooses."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.metrics import adjusted_rand_score
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
-from rskc.metrics import classification_error_rate
 from rskc.selection import GapL1, GridSearch
-from rskc.selection import grid as grid_module
-from search_kinds import HOW, MODEL, assert_one_sentence, corners, fitted, with_missing
+from search_kinds import HOW, MODEL, corners
 
 
 def grid_of(*settings, model=MODEL, X=None):
     return GridSearch(model, *settings, **HOW).fit(corners() if X is None else X)
-
-
-# ---- By hand
-
-
-def test_consensus_by_hand():
-    def partition(labels, trimmed=()):
-        return {"labels": np.array(labels), "trimmed": np.isin(np.arange(6), trimmed)}
-
-    a, b, c = [0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0]
-    fits = [partition(labels) for labels in (a, b, c)]
-    alike = adjusted_rand_score(a, b)
-    assert 0 < alike < 1
-    expected = [(1 + alike) / 2, alike, (1 + alike) / 2]
-    consensus = grid_module._consensus
-    assert_allclose(consensus(fits, np.full(3, 2), None), expected)
-    numbers = np.repeat([2, 3], 3)
-    assert_allclose(consensus(fits + fits[::-1], numbers, None), expected + expected[::-1])
-    trimmed = [partition(a), partition(b, [2])]  # the case that differs
-    assert_allclose(consensus(trimmed, np.full(2, 2), None), [1, 1])
-
-
-def test_of_equals_the_simplest_is_agreed_on():
-    table = pd.DataFrame(
-        {
-            "n_clusters": [2, 3, 3, 3, 3],
-            "consensus": [1, 0.9, 0.9, 0.9, 0.8],
-            "n_features": [1, 7, 5, 5, 1],
-            "trim": [0, 0, 0.1, 0.05, 0],
-        }
-    )
-    assert grid_module._most_agreed_row(table, 3) == 3
-    assert grid_module._most_agreed_row(table, 2) == 0
 
 
 # ---- The table
@@ -72,16 +35,6 @@ def test_rows_are_all_combinations():
     alike = grid.table_[grid.table_.n_clusters == 3]
     assert best.consensus.item() == pytest.approx(alike.consensus.max())
     assert best.n_clusters.item() == 3
-
-
-def test_figures_are_those_of_the_fits():
-    grid = fitted("GridSearch")
-    model, row = grid.best_estimator_, grid.table_[grid.table_.chosen].iloc[0]
-    assert row.n_trim == model.n_trim_
-    assert row.n_features == model.get_support().sum()
-    assert row.objective == pytest.approx(model.objective_ / (~model.trimmed_).sum(), rel=0.01)
-    assert row.inertia == pytest.approx(model.inertia_, rel=0.01)
-    assert classification_error_rate(model.labels_, np.arange(60) % 3) == 0
 
 
 def test_weights_obey_both_norms_along_the_bounds():
@@ -111,12 +64,6 @@ def test_a_grid_without_sparsity():
     assert one_feature.table_.consensus.tolist() == [0]
 
 
-def test_a_grid_with_missing_values_finds_the_truth():
-    grid = grid_of(None, 3, [0, 0.1], X=with_missing(corners()))
-    assert len(grid.table_) == 6
-    assert classification_error_rate(grid.best_estimator_.labels_, np.arange(60) % 3) < 0.1
-
-
 def test_the_bound_of_the_estimator_is_kept_where_none_is_tried():
     grid = grid_of((2, 3), None, [0, 0.1], model=RobustSparseKMeans(4, n_features=4, n_init=3))
     assert (grid.table_.n_features == 4).all()
@@ -130,19 +77,3 @@ def test_the_number_of_features_of_the_estimator_gives_way():
         best = search.fit(corners()).best_estimator_
         assert best.n_features is None
         assert best.l1_bound is not None
-
-
-@pytest.mark.parametrize(
-    ("trims", "words"),
-    [
-        ([0, 0.5], "trims=0.5 must be a number in"),
-        ([-0.1], "trims=-0.1"),
-        ([], r"trims=\[\] is empty; give a share of cases"),
-        ("much", "trims='much' must be a share of cases"),
-        ([None], "trims=None"),
-    ],
-)
-def test_wrong_shares_are_refused(trims, words):
-    with pytest.raises(ValueError, match=words) as error:
-        grid_of(None, 5, trims)
-    assert_one_sentence(error)

@@ -100,13 +100,6 @@ def test_the_adjusted_rand_index_is_scikit_learns(seed, n, K):
     assert adjusted_rand_index(a, a, np.random.default_rng(seed).exponential(size=n)) == 1
 
 
-def test_heavy_cases_do_not_agree_by_chance():
-    rng = np.random.default_rng(11)
-    weights = rng.integers(1, 40, 300).astype(float)
-    found = [adjusted_rand_index(*rng.integers(0, 3, (2, 300)), weights) for _ in range(200)]
-    assert abs(np.mean(found)) < 3 * np.std(found) / np.sqrt(200)
-
-
 def test_sensitivity_and_silhouettes_by_weight():
     table = sensitivity(["a", "a", "b", "b"], [0, 1, 1, 1], sample_weight=[1, 3, 2, 2])
     assert table["cluster"].tolist() == [1, 1]
@@ -180,21 +173,3 @@ def test_metadata_is_routed_through_a_search():
             clone(search).set_params(estimator=deaf).fit(X, sample_weight=weights)
     assert_same(routed, expected)
     assert_array_equal(pipeline[-1].best_estimator_.sample_weight_, weights)
-
-
-BAD = {
-    "negative": (np.r_[-1.0, np.ones(59)], "sample_weight is negative for case 0"),
-    "too short": (np.ones(59), r"sample_weight has shape \(59,\); it must have shape \(60,\)"),
-    "all zero": (np.zeros(60), "sample_weight is zero for all cases"),
-}
-
-
-@pytest.mark.parametrize("bad", BAD)
-def test_bad_weights_are_refused(bad):
-    weights, message = BAD[bad]
-    for call in (
-        lambda: search_of("Clest").fit(corners(), sample_weight=weights),
-        lambda: classification_error_rate(np.arange(60), np.arange(60), weights),
-    ):
-        with pytest.raises(ValueError, match=message):
-            call()

@@ -9,22 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.exceptions import NotFittedError
 
 from rskc import RobustSparseKMeans, selection
 from rskc.inputs.labels import adjusted_rand_index
 from rskc.selection import Clest, GapL1, GridSearch, runner
 from rskc.selection.findings import describe
-from rskc.selection.search import MAX_SAMPLES
 from rskc.selection.subsample import draw_cases
 from search_kinds import (
     HOW,
     SEARCHES,
     Calls,
-    assert_one_sentence,
     assert_same,
     assert_sound,
     corners,
@@ -96,34 +92,6 @@ def test_names_of_a_data_frame_are_kept(name):
 def test_data_that_are_no_table_of_numbers_are_refused(name, X):
     with pytest.raises(ValueError):
         search_of(name).fit(X)
-
-
-@each_search
-@pytest.mark.parametrize(
-    ("params", "words"),
-    [
-        ({"n_jobs": 0}, "n_jobs=0 must be None or an integer other than 0"),
-        ({"random_state": "seven"}, "random_state=.* must be None, an integer"),
-        *(
-            ({"max_samples": most}, "max_samples=.* must be an integer >= 1 or None")
-            for most in (0, 2.5, "all", True)
-        ),
-        ({"estimator__n_init": 0}, "n_init=0"),
-        ({"estimator": None}, "estimator=None must be a"),
-        ({"estimator": AgglomerativeClustering()}, "estimator=.* must be a"),
-    ],
-)
-def test_wrong_parameters_are_refused(name, params, words):
-    with pytest.raises((ValueError, TypeError), match=words) as error:
-        search_of(name, **params).fit(corners())
-    assert_one_sentence(error)
-
-
-@pytest.mark.parametrize("name", ["GapL1", "GridSearch"])
-def test_what_needs_a_bound_says_so(name):
-    with pytest.raises(TypeError, match="must be a RobustSparseKMeans") as error:
-        search_of(name, estimator=KMeans(3)).fit(corners())
-    assert_one_sentence(error)
 
 
 # ---- Jobs and seeds
@@ -229,15 +197,6 @@ def test_weights_matter_and_a_case_of_weight_0_is_not_searched_on(name):
     assert not np.array_equal(figures(equal), figures(other), equal_nan=True)
 
 
-def test_sparse_matrices_are_searched_by_weight():
-    X, weights = corners(seed=7), weights_of(7)
-    X[::2, 3:] = 0
-    dense, sparse = (
-        search_of("Clest").fit(kind(X), sample_weight=weights) for kind in (np.array, csr_array)
-    )
-    assert_allclose(figures(sparse), figures(dense))
-
-
 # ---- Tables with more cases than a search works on, and of other kinds
 
 
@@ -256,14 +215,6 @@ def drawn(random_state=0):
 def assert_same_choice(search, other):
     pd.testing.assert_frame_equal(search.table_, other.table_)
     assert search._chosen() == other._chosen()
-
-
-@each_search
-def test_small_tables_are_searched_whole(name):
-    assert fitted(name).n_samples_used_ == 60
-    assert fitted(name).get_params()["max_samples"] == MAX_SAMPLES == 5000
-    for most in (None, 60):
-        assert_same(search_of(name, max_samples=most).fit(corners()), fitted(name))
 
 
 @each_search
@@ -326,13 +277,6 @@ def test_every_kind_of_table_gives_the_same_choice(name, most, kind):
     if (name, most) != ("GapL1", None):  # there a fit in memory starts from the path's solution too
         assert_array_equal(np.asarray(labels), numpy.best_estimator_.labels_)
     assert not hasattr(search, "_warm")
-
-
-def test_infinite_cells_among_the_drawn_are_refused():
-    X = many()
-    X[drawn()[3], 2] = np.inf
-    with pytest.raises(ValueError, match="Input X contains infinity"):
-        search_of("Clest", max_samples=150).fit(TABLES["array"](X))
 
 
 # ---- Small odd tables: a result, or one sentence

@@ -1,28 +1,18 @@
 """Stability: half-samples, the comparison with one cloud, and what is known from the fits."""
 
-from itertools import pairwise
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
-from benchmarks.designs import make_design
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import t as student
 from sklearn.cluster import KMeans
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
-from rskc.exceptions import ParameterError
 from rskc.metrics import classification_error_rate
 from rskc.selection import Clest, Stability
-from rskc.selection.cloud import _p_value, cluster_index, nearest_pairs
-from rskc.selection.halves import best_match, jaccard_indices
-from rskc.selection.references import normal_reference
 from rskc.selection.stability import (
     is_about,
     stability_among,
     stability_for,
-    stability_of_cases,
 )
 
 
@@ -40,61 +30,6 @@ def simulated():
 @pytest.fixture(scope="module")
 def found(simulated):
     return _search(simulated.data)
-
-
-# ---- Small cases by hand
-
-
-def test_jaccard_indices_by_hand():
-    labels = np.array([0, 0, 0, 0, 1, 1])
-    others = np.array([1, 1, 1, 0, 0, 0])
-    # {0,1,2,3} and {0,1,2}: 3 of 4. {4,5} and {3,4,5}: 2 of 3.
-    assert_allclose(jaccard_indices(labels, others, 2), [3 / 4, 2 / 3])
-    assert_allclose(jaccard_indices(labels, labels, 3), [1, 1, 0])  # the third is empty
-
-
-def test_best_match_renumbers_a_permutation():
-    labels = np.array([0, 0, 1, 1, 2, 2, 2])
-    others = np.array([2, 2, 0, 0, 1, 1, 0])
-    assert_array_equal(best_match(labels, others, 3)[others][:6], labels[:6])
-
-
-def test_nearest_pairs_by_hand():
-    cells = np.array([[0.0], [0.1], [1.0], [1.1], [9.0], [9.2]])
-    labels = np.array([0, 0, 1, 1, 2, 2])
-    assert nearest_pairs(cells, labels, 3) == [(0, 1), (1, 2)]
-    assert nearest_pairs(cells[:4], labels[:4], 2) == []  # two clusters are all there are
-
-
-def test_cluster_index_by_hand():
-    """A feature that no case of a cluster has a value of is 0 in it."""
-    cells = np.array([[1, np.nan], [3, np.nan], [5, 2], [9, 4.0]])
-    labels = np.array([0, 0, 3, 3])
-    assert_allclose(cluster_index(cells, labels, False), (10 + 2) / (35 + 11))
-    assert_allclose(cluster_index(cells[:, :1], labels, True), 10 / 35)
-    # In the plane of the centers: the second feature is the same in both clusters.
-    flat = np.array([[1, 5], [3, -5], [5, 5], [9, -5.0]])
-    assert_allclose(cluster_index(flat, labels, True), 10 / 35)
-    assert_allclose(cluster_index(flat, labels, False), (10 + 100) / (35 + 100))
-
-
-def test_p_values_by_hand():
-    assert _p_value(1.0, np.array([2.0, 2.0, 2.0])) == 0
-    assert _p_value(2.0, np.array([2.0, 2.0, 2.0])) == 1
-    drawn = np.array([1.0, 2.0, 3.0])  # spread 1, so that the index is sqrt(3/4) times 4 below
-    assert_allclose(_p_value(-2.0, drawn), student.cdf(-4 * np.sqrt(3 / 4), 2))
-
-
-def test_normal_reference_has_mean_axes_and_missing_cells_of_the_data():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(4000, 3)) * [1, 3, 0.2] + [5, 0, -1]
-    X[:, 2] += X[:, 1]
-    X[7, 0] = np.nan
-    drawn = normal_reference(X).draw(np.random.default_rng(1))
-    assert_array_equal(np.isnan(drawn), np.isnan(X))
-    assert_allclose(np.nanmean(drawn, axis=0), np.nanmean(X, axis=0), atol=0.15)
-    complete = np.delete(np.arange(4000), 7)
-    assert_allclose(np.cov(drawn[complete].T), np.cov(X[complete].T), rtol=0.1, atol=0.15)
 
 
 # ---- What is found
@@ -140,26 +75,26 @@ def test_auto_goes_on_beyond_ten():
     assert search.table_.n_clusters.tolist() == list(range(2, 21))
 
 
-def test_missing_cells_and_unequal_clusters():
-    design = make_design("unequal, rows", 3)
-    X = design.data.copy()
-    X[np.random.default_rng(0).random(X.shape) < 0.05] = np.nan
-    search = _search(X, [2, 3, 4], n_splits=3, n_references=5)
-    assert search.n_clusters_ == 3
-    assert search.best_estimator_.outliers_[design.outlying].all()
+def test_auto_goes_on_while_halves_agree_more_and_more():
+    """Of 17 clusters no 10 are stable, and halves hardly agree on so few."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(17), 6)
+    X = 2 * rng.normal(size=(17, 12))[y] + rng.normal(size=(len(y), 12))
+    model = RobustSparseKMeans(l1_bound=None, n_init=5, random_state=0)
+    search = _search(X, "auto", n_splits=2, n_references=5, estimator=model)
+    assert search.table_.stability[:9].max() < 0.8
+    assert search.n_clusters_ == 17
 
 
-def test_a_cluster_too_small_for_halves_is_found_in_three_quarters():
+def test_halves_keep_a_cluster_of_five_cases():
+    """Halves have two or three of its cases, which would be outlying if halves trimmed anew."""
     rng = np.random.default_rng(5)
     y = np.repeat(np.arange(3), [30, 20, 5])
     X = rng.normal(size=(55, 100))
     X[:, :30] += 1.5 * rng.normal(size=(3, 30))[y]
     search = _search(X, [2, 3], n_references=5)
     assert search.n_clusters_ == 3
-    two, three = search.table_.itertuples()
-    assert three.stability < 0.6 < 0.9 <= three.larger_stability
-    assert np.isnan(two.larger_stability)  # all are found again in halves
-    assert "three quarters" in search.reason_
+    assert search.table_.stability.min() >= 0.9
 
 
 def test_clusters_that_are_stable_each_by_itself_are_mentioned():
@@ -170,7 +105,9 @@ def test_clusters_that_are_stable_each_by_itself_are_mentioned():
     model = RobustSparseKMeans(l1_bound=None, cells=None, trim=0, random_state=0)
     search = _search(X, [2, 6], estimator=model)
     assert search.n_clusters_ < 6
-    assert "There may be more: of 6 clusters, 4 are stable each by itself" in search.reason_
+    assert (
+        "There may be 4 or more: of 6 clusters, so many are stable each by itself" in search.reason_
+    )
 
 
 def test_another_clusterer():
@@ -185,15 +122,6 @@ def test_another_clusterer():
 
 
 # ---- Laws
-
-
-def test_units_and_order_of_features_do_not_matter(simulated, found):
-    moved = _search(2.0 * simulated.data[:, ::-1] + 3.0)
-    assert moved.n_clusters_ == found.n_clusters_
-    assert_allclose(moved.table_.stability, found.table_.stability, atol=0.1)
-    # One threshold of halves: a feature on the edge may go either way.
-    often = moved.selection_probabilities_[::-1] >= 0.75
-    assert np.count_nonzero(often != (found.selection_probabilities_ >= 0.75)) <= 3
 
 
 def test_consensus_and_case_stability(found):
@@ -214,18 +142,6 @@ def test_selection_bound_by_hand(found):
     assert_allclose(found.selection_bound(1.0), q**2 / p)
 
 
-def test_a_large_table_is_searched_on_a_sample():
-    rng = np.random.default_rng(0)
-    y = rng.integers(3, size=900)
-    X = 5 * rng.normal(size=(3, 4))[y] + rng.normal(size=(900, 4))
-    search = _search(X, max_samples=150, n_splits=3, n_references=5)
-    assert search.n_clusters_ == 3
-    assert search.case_stability_.shape == search.samples_used_.shape == (150,)
-    assert len(search.best_estimator_.labels_) == 900
-    own = search.best_estimator_.labels_[search.samples_used_]
-    assert np.mean(search.half_labels_ == own) > 0.95  # numbered as the model's clusters
-
-
 # ---- Bad input
 
 
@@ -239,22 +155,6 @@ def test_few_cases_are_one_cluster():
 def test_few_distinct_cases():
     X = np.repeat(np.eye(3), 10, axis=0)
     assert _search(X, [2, 3]).n_clusters_ in (1, 3)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "name"),
-    [
-        ({"n_splits": 1}, "n_splits"),
-        ({"threshold": 1.5}, "threshold"),
-        ({"n_references": 1}, "n_references"),
-        ({"level": -1}, "level"),
-        ({"numbers": [40]}, "n_clusters"),
-        ({"numbers": "many"}, "n_clusters"),
-    ],
-)
-def test_wrong_parameters(wrong, name):
-    with pytest.raises(ParameterError, match=name):
-        _search(np.random.default_rng(0).normal(size=(40, 3)), **wrong)
 
 
 def test_coarser_numbers_are_mentioned():
@@ -274,44 +174,7 @@ def test_identical_cases_are_one_cluster():
     assert "No number of clusters is stable" in search.reason_
 
 
-def test_a_wrong_setting_of_the_estimator_is_refused():
-    with pytest.raises(ParameterError, match="l1_bound"):
-        _search(
-            np.random.default_rng(0).normal(size=(40, 3)),
-            estimator=RobustSparseKMeans(l1_bound=0.5),
-        )
-
-
-def test_clusters_far_apart_are_no_outlying_cells():
-    """A fifth of the cases far from the middle of some columns: a cluster, and no bad cells."""
-    X = np.random.default_rng(0).normal(size=(140, 20))
-    X[:30, :4] += 9.0
-    X[30:80, 4:8] += 9.0
-    few = {"n_splits": 3, "n_references": 5}
-    search = _search(X, [2, 3, 4], estimator=RobustSparseKMeans(2, random_state=0), **few)
-    assert search.n_clusters_ == 3
-    assert search.best_estimator_.cell_cutoff_ is None
-
-
 # ---- What a search knows of a model
-
-SOME = SimpleNamespace(
-    samples_used_=np.array([1, 4, 5, 9]), case_stability_=np.array([0.1, 0.4, 0.5, 0.9])
-)
-
-
-def test_stability_of_cases_by_hand():
-    nan = np.nan
-    assert_array_equal(stability_of_cases(SOME, 0, 4), [nan, 0.1, nan, nan])
-    assert_array_equal(stability_of_cases(SOME, 4, 6), [0.4, 0.5])
-    assert_array_equal(stability_of_cases(SOME, 6, 9), [nan] * 3)
-    assert_array_equal(stability_of_cases(SOME, 6, 6), [])
-
-
-def test_blocks_put_together_are_the_whole():
-    ends = [0, 3, 3, 5, 11]
-    parts = [stability_of_cases(SOME, a, b) for a, b in pairwise(ends)]
-    assert_array_equal(np.concatenate(parts), stability_of_cases(SOME, 0, 11))
 
 
 def test_the_search_is_found_among_others():

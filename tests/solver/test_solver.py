@@ -15,13 +15,21 @@ from sklearn.base import clone
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
-from rskc.engines import ArrayOps, Partitions, engine_for, memory, passes_numpy
+from rskc.engines import ArrayOps, Partitions, engine_for, memory
 from rskc.metrics import classification_error_rate
 from rskc.solver import Problem, Starts, alternate, solve, solve_path
-from rskc.solver import finish as finish_module
 from rskc.solver import search as search_module
-from rskc.solver.partition import INITS, improve, lloyd, plusplus_cases, random_cases, robust_cases
-from rskc.solver.search import Sampled, search_cases, search_size
+from rskc.solver import solution as solution_module
+from rskc.solver.alternate import improve, lloyd
+from rskc.solver.search import (
+    INITS,
+    Sampled,
+    plusplus_cases,
+    random_cases,
+    robust_cases,
+    search_cases,
+    search_size,
+)
 from rskc.solver.weights import count_weights, is_sparse, sparse_weights, weigh
 
 try:
@@ -29,7 +37,6 @@ try:
 except ImportError:
     _passes = None
 
-needs_compiler = pytest.mark.skipif(_passes is None, reason="the compiled passes are not built")
 ALMOST_1 = np.nextafter(1.0, 0.0)
 
 # ---- Weights
@@ -48,27 +55,6 @@ def dual_bound(between, s):
         options={"xatol": 1e-14 * top, "maxiter": 2000},
     )
     return min(solution.fun, top * s, np.linalg.norm(np.maximum(between, 0)))
-
-
-@pytest.mark.parametrize(
-    ("between", "s", "weights"),
-    [
-        ([3, 4], 2, [0.6, 0.8]),
-        ([3, 4], 1.2, [0.6 - np.sqrt(0.14), 0.6 + np.sqrt(0.14)]),
-        ([3, 4], 1, [0, 1]),
-        ([4, 3, -5], 5, [0.8, 0.6, 0]),
-        ([2, 2, 2, 2], 2, [0.5, 0.5, 0.5, 0.5]),
-        ([7], 1, [1]),
-        ([1, 0, 1], np.sqrt(2), [np.sqrt(0.5), 0, np.sqrt(0.5)]),
-        ([0, 5, 0], 1.5, [0, 1, 0]),
-        # Ties that no bound below sqrt(their number) treats alike: the first of them.
-        ([1, 1, 1, 1], 1, [1, 0, 0, 0]),
-        ([1, 9, 9, 9], np.sqrt(2), [0, np.sqrt(0.5), np.sqrt(0.5), 0]),
-        ([0, 0, 0], 1, [1, 0, 0]),
-    ],
-)
-def test_weights_by_hand(between, s, weights):
-    assert_allclose(sparse_weights(np.array(between, float), s), weights, atol=1e-12)
 
 
 @given(between_sums, st.floats(0, 1))
@@ -98,16 +84,6 @@ def test_weights_do_not_see_the_scale(between, share, scale):
         assert_allclose(found, expected, atol=1e-9)
 
 
-@pytest.mark.parametrize("gap", [1e-9, 1e-13, 1e-16])
-@pytest.mark.parametrize("s", [1.0, 1.5, 3.0, np.sqrt(20), 4.9])
-def test_near_ties_at_the_top_keep_both_norms(gap, s):
-    between = np.r_[1 - gap * np.arange(20), np.linspace(0.5, 0.1, 80)]
-    weights = sparse_weights(between, s)
-    assert np.linalg.norm(weights) == pytest.approx(1, rel=1e-9)
-    assert weights.sum() <= s * (1 + 1e-9)
-    assert weights @ between >= dual_bound(between, s) * (1 - 1e-8)
-
-
 @pytest.mark.parametrize("value", [0.0, 1.0, 0.1, 3e-7])
 def test_features_that_are_all_alike_at_the_largest_bound(value):
     """Where s**2 rounds to more, or to less, than the number of features."""
@@ -132,24 +108,6 @@ def test_a_wanted_number_of_features_is_met(seed, wanted):
     assert_array_equal(np.flatnonzero(weights), np.sort(np.argsort(-between)[:wanted]))
     assert np.linalg.norm(weights) == pytest.approx(1)
     assert_allclose(sparse_weights(between, weights.sum()), weights, atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("between", "wanted", "count"),
-    [
-        ([5, 5, 5, 1], 1, 3),  # three tie: 3 is the nearest to be had
-        ([9, 5, 5, 5, 1], 2, 1),
-        ([9, 5, 5, 5, 1], 3, 4),
-        ([3, 2, 0, 0], 4, 2),  # what is 0 gets no weight
-        ([3, -2, -1, 0], 3, 1),
-        ([0, 0, 0, 0], 2, 2),
-        ([7, 7, 7, 7], 2, 4),
-    ],
-)
-def test_a_number_of_features_that_ties_forbid_is_met_as_nearly_as_can_be(between, wanted, count):
-    weights = count_weights(np.array(between, float), wanted)
-    assert np.count_nonzero(weights) == count
-    assert np.linalg.norm(weights) == pytest.approx(1)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 8))
@@ -249,13 +207,6 @@ def test_empty_clusters_get_the_costliest_case():
         assert all(len(np.unique(labels)) == 3 for labels in found.labels)
 
 
-def test_more_clusters_than_distinct_cases_end_all_the_same():
-    table = engine_for(np.array([[0.0], [1.0]]).repeat(10, axis=0)).table(np.ones((1, 1)))
-    found = lloyd(table, table.cases(np.array([[0, 1, 10, 11]])), Problem(4, 2))
-    assert found.within[0] == 0
-    assert ((found.groups >= -1) & (found.groups < 4)).all()
-
-
 def test_single_moves_free_what_lloyd_leaves_stuck():
     """The paper's clean simulation, at equal weights: .155 by Lloyd alone."""
     stuck, freed = [], []
@@ -294,13 +245,6 @@ def test_random_starts_are_all_subsets_alike():
     assert np.abs(counts - 2000).max() < 5 * np.sqrt(2000)
 
 
-def test_spread_starts_take_distinct_places_among_duplicates():
-    X = np.array([[0.0], [1.0], [5.0], [6.0]]).repeat(25, axis=0)
-    table = engine_for(X).table(np.ones((1, 1)))
-    cases = plusplus_cases(table, np.random.default_rng(3).random((100, 4)), 0)
-    assert all(len(set(row)) == 4 for row in X[cases, 0])
-
-
 @pytest.mark.parametrize("first", [0, 17, 54])
 @pytest.mark.parametrize("kind", ["far rows", "clump"])
 def test_robust_starts_are_never_outlying_cases(first, kind):
@@ -311,17 +255,6 @@ def test_robust_starts_are_never_outlying_cases(first, kind):
     table, uniforms = engine_for(X).table(np.ones((1, 5))), rng.random((500, 4))
     assert not np.isin(robust_cases(table, uniforms, 6), outlying).any()
     assert np.isin(plusplus_cases(table, uniforms, 6), outlying).any(axis=1).mean() > 0.9
-
-
-def test_robust_starts_spread_over_the_clusters():
-    figure = make_figure1(300, 2, random_state=0)
-    table = engine_for(figure.data).table(np.ones((1, 2)))
-    uniforms = np.random.default_rng(5).random((200, 3))
-    hits = [
-        np.mean([len(set(figure.target[row])) == 3 for row in draw(table, uniforms, 15)])
-        for draw in (random_cases, robust_cases)
-    ]
-    assert hits[1] > hits[0] + 0.2
 
 
 @pytest.mark.parametrize("work_bytes", [1, 30_000])
@@ -390,14 +323,6 @@ def test_a_partition_that_stays_ends_its_branch(monkeypatch):
     engine, problem = engine_for(clean.data), Problem(3, l1_bound=1.5)
     iterations = alternate.alternate(engine, problem, truth, np.ones((1, 5)))
     assert [going for _, going in islice(iterations, 5)] == [True, False]
-
-
-def test_max_iter_ends_the_alternation_and_says_so():
-    clean = make_simulation(0, 0)
-    problem = Problem(3, 6, l1_bound=6.2)
-    engine, starts = engine_for(clean.data), drawn(3)
-    assert solve(engine, problem, starts).converged
-    assert not solve(engine, replace(problem, max_iter=1), starts).converged
 
 
 def test_guarded_states_come_first():
@@ -487,25 +412,6 @@ def between_sum(X, labels, K):
     return sizes @ (means - X.mean(axis=0)) ** 2
 
 
-@needs_compiler
-@each_problem
-def test_compiled_and_numpy_passes_lead_to_the_same_solution(table, problem):
-    compiled = solve_for(table.data, problem, passes=_passes)
-    twin = solve_for(table.data, problem, passes=passes_numpy)
-    assert classification_error_rate(compiled.labels, twin.labels) == 0
-    assert_array_equal(compiled.trimmed_weighted, twin.trimmed_weighted)
-    assert_array_equal(compiled.trimmed_unweighted, twin.trimmed_unweighted)
-    assert_allclose(compiled.weights, twin.weights, atol=1e-9)
-    assert compiled.objective == pytest.approx(twin.objective, rel=1e-9)
-
-
-def test_given_starts_lead_to_the_truth():
-    figure = make_figure1(90, 20, random_state=0)
-    start = Starts(groups=[figure.target.astype(np.int32)[None]])
-    found = solve(engine_for(figure.data), Problem(3, 0, 1.4), start)
-    assert classification_error_rate(found.labels, figure.target) == 0
-
-
 def outlying_clusters(found, outliers):
     """How many clusters consist of outlying cases only."""
     inside = ~found.trimmed_weighted
@@ -518,18 +424,6 @@ KINDS = ("shared_cell", "clump_cells", "clump_rows", "far_rows")
 
 def error_over(cases, labels, table):
     return classification_error_rate(labels[cases], table.target[cases])
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("kind", KINDS)
-def test_outlying_cases_do_not_become_a_cluster(kind, seed):
-    table = make_contaminated(kind, random_state=seed)
-    clean = ~table.outliers
-    found = solve(engine_for(table.data), Problem(3, 6, 3.5), drawn(3, 60, seed))
-    without = solve(engine_for(table.data[clean]), Problem(3, 0, 3.5), drawn(3, 60, seed))
-    expected = classification_error_rate(without.labels, table.target[clean])
-    assert outlying_clusters(found, table.outliers) == 0
-    assert error_over(clean, found.labels, table) <= expected + 0.03
 
 
 def solve_spoilt(kind, n_trim, seed):
@@ -560,23 +454,15 @@ def test_outlying_cases_do_not_become_a_cluster_where_no_state_can_be_guarded(ki
     assert np.mean(errors) <= mean_error_without_outlying_cases(n_trim) + 0.05
 
 
-def test_a_solution_passed_over_for_its_small_cluster_is_named():
-    table = make_contaminated("clump_rows", n_features=100, random_state=0)
-    found = solve(engine_for(table.data), Problem(3, 6, 3.0), drawn(3, 60))
-    assert found.rival is not None
-    assert set(found.rival.cases) == set(np.flatnonzero(table.outliers))
-    assert found.rival.mean > found.mean
-
-
 def finish_in_turn(monkeypatch, kept_sizes):
     """Have states finish with these sizes of kept clusters, one after the other."""
-    real, sizes = finish_module.finish, iter(kept_sizes)
+    real, sizes = solution_module.finish, iter(kept_sizes)
 
     def finish(engine, problem, state):
         own = np.array(next(sizes))
         return replace(real(engine, problem, state), sizes=own, kept_sizes=own)
 
-    monkeypatch.setattr(finish_module, "finish", finish)
+    monkeypatch.setattr(solution_module, "finish", finish)
 
 
 def contaminated_fit():
@@ -702,7 +588,7 @@ def test_of_millions_of_cases_a_few_may_move_at_convergence(l1_bound, monkeypatc
     X = np.random.default_rng(0).normal(size=(5000, 5))
     model = RobustSparseKMeans(4, trim=0.05, l1_bound=l1_bound, tol=0.01, random_state=0)
     exact = clone(model).fit(X)
-    monkeypatch.setattr(finish_module, "MILLIONS", 1000)
+    monkeypatch.setattr(solution_module, "MILLIONS", 1000)
     quick = clone(model).fit(X)
     off = []
     for fitted in (exact, quick):

@@ -5,11 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rskc.engines import ArrayOps, Partitions, Sums, engine_for
+from rskc.engines import ArrayOps, Partitions, engine_for
 from rskc.solver import Problem, alternate
 from rskc.solver import search as search_module
-from rskc.solver.partition import moves_pay, trials_for
-from rskc.solver.search import auto_inits, auto_starts, search
+from rskc.solver.search import search
 
 
 def table(n, p, norm=1.0):
@@ -50,58 +49,18 @@ def test_clusters_very_far_apart_are_searched_in_double_precision(monkeypatch, a
         assert len(set(zip(truth, partitions.labels[0], strict=True))) == 3
 
 
-@pytest.mark.parametrize(
-    ("n", "p", "K", "pay"),
-    [
-        (999, 1, 2, True),
-        (1000, 1, 2, False),
-        (2399, 600, 2, True),  # fewer than 2 cases for each cluster and column
-        (2400, 600, 2, False),
-        (5000, 20_000, 1, True),  # a hundred million multiplications
-        (5001, 20_000, 1, False),
-    ],
-)
-def test_single_moves_are_made_where_they_can_gain(n, p, K, pay):
-    assert moves_pay(table(n, p), K) is pay
-
-
-@pytest.mark.parametrize(
-    ("n", "p", "problem", "starts"),
-    [
-        (60, 500, Problem(3), 100),  # 60 x 60 x 3 multiplications: as many as are ever made
-        (1000, 100, Problem(4), 100),
-        (10_000, 100, Problem(4), 25),
-        (40_000, 100, Problem(5), 10),
-        (100, 2, Problem(6), 20),
-        (5000, 20, Problem(50), 1),
-        (1000, 50, Problem(10), 10),
-        (1000, 50, Problem(10, l1_bound=2.0), 20),
-        (1_000_000, 50, Problem(5), 30),  # on a sample
-    ],
-)
-def test_the_number_of_restarts_follows_from_the_work(n, p, problem, starts):
-    assert auto_starts(n, p, problem) == starts
-
-
-def test_many_clusters_are_started_greedily():
-    assert auto_inits(Problem(5)) == ("random", "k-means++")
-    assert auto_inits(Problem(5, n_trim=1)) == ("random", "robust")
-    assert auto_inits(Problem(6)) == ("k-means++",)
-    assert [trials_for(K) for K in (1, 5, 6, 8, 21)] == [1, 1, 3, 4, 5]
-
-
 @pytest.mark.parametrize("between", [[np.inf, 0.0], [np.nan, 0.0]])
 def test_a_state_whose_sums_overflow_loses_to_any_other(between):
     """Though what is left without its small cluster is finite."""
-    problem, none = Problem(2, n_trim=2, l1_bound=1.0), np.zeros((1, 6), np.int32)
-    facts = {"branch": 0, "groups": none, "labels": none, "far": none < 0, "converged": True}
-    facts |= {"made_with": np.ones(2), "weights": np.array([1.0, 0.0])}
-    facts |= {"kept_sizes": np.array([1, 5])}
-    sums = Sums(np.array([[[1.0, 1.0], [2.0, 0.0]]]), np.array([[1.0, 5.0]]))
-    lost, usual = (
-        alternate._state(problem, np.array([1, 5]), np.array(each), sums, **facts)
-        for each in (between, [0.1, 0.0])
-    )
+    problem, labels = Problem(2, n_trim=2, l1_bound=1.0), np.array([[0, 1, 1, 1, 1, 1]], np.int32)
+    engine = engine_for(np.random.default_rng(0).normal(size=(6, 2)))
+    partitions = Partitions(labels, labels, np.zeros(1), np.ones(1, bool), engine.arrays)
+
+    def state_with(sums):
+        engine.between = lambda *_: np.array([sums])
+        return alternate.reweigh(engine, problem, partitions, [0], np.ones((1, 2)))[0][0]
+
+    lost, usual = map(state_with, (between, [0.1, 0.0]))
     assert lost.objective == -np.inf
     assert usual.beats(lost)
     assert not lost.beats(usual)

@@ -16,8 +16,14 @@ from typing import Any
 import numpy as np
 import typer
 
-from rskc.cli._app import app, command, seconds_since_start, typed_command
-from rskc.cli._console import Console, recorded_warnings
+from rskc.cli._app import (
+    Console,
+    app,
+    command,
+    recorded_warnings,
+    seconds_since_start,
+    typed_command,
+)
 from rskc.cli._options import (
     NAMES,
     Basics,

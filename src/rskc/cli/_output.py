@@ -17,8 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rskc.cli._app import seconds_since_start
-from rskc.cli._console import Console
+from rskc.cli._app import Console, seconds_since_start
 from rskc.cli._results import MOST_NAMES, Counts, Result
 from rskc.cli._tables import named_cases
 from rskc.exceptions import FitWarning
@@ -269,7 +268,7 @@ def show_result(result: Result, folder: Path | None, console: Console) -> None:
 
 
 def _show_finding(finding: Any, console: Console) -> None:
-    labels, rows, chosen = finding.table
+    labels, rows, chosen = finding.table.values()
     console.print("")
     if rows:  # else nothing was tried
         marked = [[">" * mark, *row] for row, mark in zip(rows, chosen, strict=True)]

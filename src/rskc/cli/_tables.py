@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc.cli._console import Console, recorded_warnings
+from rskc.cli._app import Console, recorded_warnings
 from rskc.cli._options import Preparing, Reading, table_word, words_of
 from rskc.exceptions import FitWarning
 from rskc.inputs.columns import (

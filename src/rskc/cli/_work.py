@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
-from rskc.cli._console import Console, recorded_warnings
+from rskc.cli._app import Console, recorded_warnings
 from rskc.cli._options import EngineOptions
 from rskc.cli._output import check_installed, write_results
 from rskc.cli._results import Result
@@ -53,12 +53,25 @@ def work_on(
     table: Path, engine: EngineOptions, n_threads: int | None, console: Console
 ) -> Iterator[Work]:
     """Work on a table in memory or, if it is too large or asked for, block by block."""
-    limit = _memory_of_blocks(engine)
-    in_blocks, why = _place_of(table, engine, limit)
+    limit = 0
+    if engine.memory is not None:
+        if engine.engine == "memory":
+            raise typer.BadParameter(
+                "--memory is about blocks, and --engine memory makes none; leave one of them out."
+            )
+        check_installed(DASK, "dask", "to read a table in blocks, which --memory is about")
+        from dask.utils import parse_bytes
+
+        with suppress(ValueError, OverflowError):
+            limit = parse_bytes(engine.memory.strip() or "0")
+        if limit <= 0:
+            words = f"--memory {engine.memory!r} is no amount of memory, such as 2GB."
+            raise typer.BadParameter(words)
+    in_blocks, why = _place_of(table, engine, limit or None)
     if in_blocks:
         from rskc.cli import _blocks
 
-        with _blocks.dask_configured(engine.scheduler, limit, n_threads, console):
+        with _blocks.dask_configured(engine.scheduler, limit or None, n_threads, console):
             yield Work(True, why, _blocks.read_blocks, _blocks.write_results)
         return
     try:
@@ -88,23 +101,6 @@ def _place_of(table: Path, engine: EngineOptions, limit: int | None) -> tuple[bo
     why = "the table needs more than half of the memory that is free"
     check_installed(DASK, "dask", f"to read {table.name!r} in blocks, since {why}")
     return True, why
-
-
-def _memory_of_blocks(engine: EngineOptions) -> int | None:
-    """Return the bytes that blocks may be kept in, if --memory says so."""
-    if engine.memory is None:
-        return None
-    if engine.engine == "memory":
-        raise typer.BadParameter(
-            "--memory is about blocks, and --engine memory makes none; leave one of them out."
-        )
-    check_installed(DASK, "dask", "to read a table in blocks, which --memory is about")
-    from dask.utils import parse_bytes
-
-    with suppress(ValueError, OverflowError):
-        if engine.memory.strip() and (size := parse_bytes(engine.memory)) > 0:
-            return size
-    raise typer.BadParameter(f"--memory {engine.memory!r} is no amount of memory, such as 2GB.")
 
 
 # ---- Fits and searches

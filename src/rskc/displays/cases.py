@@ -135,8 +135,8 @@ class ClusterDisplay:
         """Draw the cases in ``ax``, or in a new figure."""
         self.ax_, self.figure_ = style.open_axes(ax, 7.5, 5)
         n, K = len(self.labels), len(self.centers)
-        frame = pictures.frame_of(self.positions, self.labels, self.outliers, self.centers)
-        low, high, n_beyond = frame
+        low, high = pictures.frame_of(self.positions, self.labels, self.outliers, self.centers)
+        n_beyond = int(((self.positions < low) | (self.positions > high)).any(axis=1).sum())
         self._draw_cases(np.clip(self.positions, low, high))
         # The numbers of the clusters that have cases, in white discs.
         disc = style.backing(boxstyle="circle,pad=0.25", edgecolor=INK, linewidth=1)

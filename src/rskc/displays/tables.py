@@ -233,13 +233,13 @@ class CellsDisplay:
     def plot(self, ax: Any = None) -> Self:
         """Draw the cells in ``ax``, or in a new figure."""
         self.ax_, self.figure_ = style.open_axes(ax, 7, 4.5)
-        places, ends = pictures.rows_by_cluster(self.labels)
+        rows, ends = pictures.rows_by_cluster(self.labels), np.cumsum(np.bincount(self.labels))
         colors = [
             (PALETTE[5 if scale > 0 else 0], min(max(abs(scale) / FAR, 0.3), 1.0))
             for scale in self.scales
         ]
         look = {"marker": "s", "s": 6, "linewidths": 0, "c": colors}
-        self.marks_ = self.ax_.scatter(self.features, places[self.cases], **look)
+        self.marks_ = self.ax_.scatter(self.features, rows[self.cases], **look)
         for end in ends[:-1]:
             self.ax_.axhline(end - 0.5, color=GRAY, linewidth=0.6)
         n, p = len(self.labels), self.n_features

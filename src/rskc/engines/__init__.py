@@ -15,10 +15,9 @@ from scipy.sparse import issparse
 from rskc.engines.arrays import ArrayOps
 from rskc.engines.cells import BoundedEngine
 from rskc.engines.contract import Assignment, Engine, Partitions, Remaining, Summed, Table
-from rskc.engines.frame import Frame
+from rskc.engines.frame import Frame, Sums
 from rskc.engines.memory import MemoryEngine, passes_info
 from rskc.engines.sparse import SparseEngine, has_nan, is_full
-from rskc.engines.sums import Sums
 from rskc.exceptions import unobserved_error
 
 __all__ = [
@@ -68,6 +67,7 @@ def engine_for(
         ``frame``, ``n_threads``, ``passes``; of a Dask array ``wanted``, the numbers of cases whose
         rows will be asked for.
     """
+    facts: Any = {"missing": missing, "drop_unobserved": drop_unobserved, "masses": masses}
     if device is not None and isinstance(X, np.ndarray):
         from rskc.engines.blocks.devices import here, placed
 
@@ -75,16 +75,14 @@ def engine_for(
         if not hasattr(X, "chunks"):
             options.pop("wanted", None)
             device = None
-        options |= {"missing": missing, "drop_unobserved": drop_unobserved, "masses": masses}
         with here():
-            engine = engine_for(X, device=device, **options)
+            engine = engine_for(X, device=device, **facts, **options)
         engine.gathers, engine.source = True, X  # memory is locked while the blocks live
         return engine
     if type(X).__module__.startswith("dask."):
         from rskc.engines.blocks import BlocksEngine
 
-        options |= {"missing": missing, "drop_unobserved": drop_unobserved, "masses": masses}
-        return BlocksEngine(X, device=device, **options)
+        return BlocksEngine(X, device=device, **facts, **options)
     if issparse(X):
         if not (missing or is_full(X) or has_nan(X)):
             return SparseEngine(X, masses=masses, **options)

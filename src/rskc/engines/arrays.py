@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rskc.engines.frame import NO_MASS, SAME_PART
 from rskc.engines.passes import PASSES
-from rskc.engines.sums import NO_MASS, SAME_PART
 
 # Bits of the random number of a case: fewer where sums over very many cases would be inexact.
 KEY_BITS, EXACT_BITS = 30, 52
@@ -213,6 +213,7 @@ class ArrayOps:
     """
 
     xp: Any = np
+    concatenate: Any = staticmethod(np.concatenate)
 
     def __init__(self, masses: np.ndarray | None = None):
         self.masses: Any = masses  # (n,) of the engine's kind; None where all cases count the same
@@ -249,9 +250,6 @@ class ArrayOps:
     def values_at(self, array: Any, run: np.ndarray, case: np.ndarray) -> np.ndarray:
         """Return the values in some places, in memory."""
         return array[run, case]
-
-    def _joined(self, arrays: Sequence[Any]) -> Any:
-        return np.concatenate(arrays)
 
     def _of_groups(self, labels: Any, K: int, values: Any) -> np.ndarray:
         """Sum values (n,), or count, over the trimmed cases and over each group: (runs, 1 + K)."""
@@ -302,9 +300,8 @@ class ArrayOps:
 
     def join(self, parts: Sequence[Any]) -> Any:
         """Return the runs of all parts."""
-        if self.masses is None:
-            return self._joined(parts)
-        return joined_runs(parts, self._joined([labels_of(part) for part in parts]))
+        array = self.concatenate([labels_of(part) for part in parts])
+        return array if self.masses is None else joined_runs(parts, array)
 
     # ---- Groups and masks
 

@@ -16,9 +16,7 @@ import numpy as np
 
 from rskc.engines.arrays import PartlyTrimmed
 from rskc.engines.contract import Assignment, Engine, Latest, Moved, Table
-from rskc.engines.frame import Place
-from rskc.engines.passes import PASSES
-from rskc.engines.sums import MissingSums, Sums, above_0
+from rskc.engines.frame import MissingSums, Place, Sums, above_0
 from rskc.engines.threads import team
 
 # Rounds in which flags and centers of given groups are made consistent; two or three are enough.
@@ -101,15 +99,6 @@ def group_medians(engine: Engine, columns: np.ndarray, groups: Any, K: int) -> n
         cells = _cells_of(engine, columns, cases)
         engine.cell_passes.lower_medians(*cells, order, starts, threads, out)
     return medians
-
-
-def lower_medians(X: np.ndarray, passes: Any = PASSES) -> np.ndarray:
-    """Return the lower median of the observed cells of each column; NaN where there is none."""
-    n, p = X.shape
-    out, every = np.empty((1, p)), (np.arange(n), np.array([0, n]))
-    X = np.ascontiguousarray(X)
-    passes.lower_medians(X, np.zeros(p), 1.0, np.arange(p), *every, 1, out)
-    return out[0]
 
 
 def _by_group(

@@ -13,7 +13,7 @@ Rules of an engine:
 - Groups are labels, with -1 for a trimmed case. Where cases have masses, sums, sizes, medians and
   what is trimmed are by mass, and the last case that is trimmed may be so in part
   (:mod:`rskc.engines.arrays`).
-- Of cells that are missing nothing is imputed (:mod:`rskc.engines.sums`).
+- Of cells that are missing nothing is imputed (:mod:`rskc.engines.frame`).
 - The same data give the same bits for any number of threads.
 
 :class:`Engine`, :class:`Table` and :class:`ArrayOps` have a body wherever there is one for all; an
@@ -34,9 +34,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 from rskc.engines.arrays import ArrayOps, labels_of
-from rskc.engines.frame import Frame, Place
+from rskc.engines.frame import Frame, MissingSums, Place, Sums, missing_factors
 from rskc.engines.passes import PASSES
-from rskc.engines.sums import MissingSums, Sums, missing_factors
 
 # A squared distance, in typical deviations, beyond which subtracting a case from sums would leave
 # its rounding behind.
@@ -45,6 +44,8 @@ OUTLYING_DISTANCE = 1e12
 SUBSET_SHARE = 0.25
 # ... or if the copy is small anyway.
 SUBSET_BYTES = 2**25
+# Rows that are looked at together, to see whether they differ.
+DISTINCT_BYTES = 2**23
 
 
 # ---- What passes return: arrays of length n are of the engine's own kind
@@ -229,9 +230,6 @@ class Table(CaseData):
     Centers are given in the coordinates of the table.
     """
 
-    n_columns: int
-    weights: np.ndarray  # (1 or runs, columns); 1 where coordinates contain them
-    rotated: bool  # coordinates of its own, in which centers of the data cannot be placed
     work_bytes: Any  # what labels, groups, costs and sums of a batch of runs may take
 
     # ---- What a table adds
@@ -247,7 +245,9 @@ class Table(CaseData):
         self, n_cases: int, weights: np.ndarray, place: Place | None, missing: bool = False
     ):
         self.n_cases, self.n_columns, self.missing = n_cases, weights.shape[1], missing
-        self.weights, self.width = weights, (1 + missing) * self.n_columns
+        self.weights = weights  # (1 or runs, columns); 1 where coordinates contain them
+        self.width = (1 + missing) * self.n_columns
+        # Coordinates of its own, in which centers of the data cannot be placed, have no place.
         self.rotated, self._place = place is None, place
         self._norms: Any = None
         self._scale: Any = None
@@ -356,13 +356,10 @@ class Table(CaseData):
 class Engine(CaseData):
     """The data in their frame: centered, and scaled by a power of 2."""
 
-    n_features: int
     n_unobserved = 0  # cases of which nothing is observed, which were left out
     gathers = False  # whether results are NumPy arrays, since the data were before they moved
     source: Any = None  # the blocks of an array in memory, which is locked while they live
     searchable: bool  # whether its tables can draw starts; a part of the cases always can
-    frame: Frame  # what another engine needs to see other data in the same frame
-    unit: float  # a squared distance of 1 in the frame, in the space of the data
     float32: Any = np.dtype(np.float32)  # the types of tables
     float64: Any = np.dtype(np.float64)
     n_missing: Any = 0  # cells
@@ -399,6 +396,7 @@ class Engine(CaseData):
         self.dtype, self.frame, self.missing = np.dtype(dtype), frame, missing
         self.width = (1 + missing) * self.n_features
         with np.errstate(over="ignore", under="ignore"):
+            # A squared distance of 1 in the frame, in the space of the data.
             # Never 0, so that an infinite distance stays infinite. Of data below 1e-154, whose
             # squares no number can hold, distances keep their order and not their size.
             self.unit = max(float(np.power(frame.factor, -2.0)), sys.float_info.min)
@@ -564,8 +562,12 @@ class Engine(CaseData):
         return self._narrow_table(weights, self.float32)
 
     def _narrow_table(self, weights: np.ndarray, dtype: Any) -> Table:
-        make = self._rotated_table if self._can_rotate(weights) else self._columns_table
-        return make(weights, dtype)
+        """Return the table of columns, or of fewer coordinates in the space that the cases span."""
+        if not self._can_rotate(weights):
+            return self._columns_table(weights, dtype)
+        key = weights.tobytes()
+        coordinates = self._rotations.get(key, lambda: gram_coordinates(self._gram(weights)))
+        return self._table_of_coordinates(coordinates, dtype)
 
     def _can_rotate(self, weights: np.ndarray) -> bool:
         """Whether coordinates in the space that the cases span are fewer than the columns."""
@@ -594,13 +596,6 @@ class Engine(CaseData):
             return active
         return np.arange(self.n_features)
 
-    def _rotated_table(self, weights: np.ndarray, dtype: Any) -> Table:
-        """Return the table of coordinates in the space that the cases span: n x n, not n x q."""
-        coordinates = self._rotations.get(
-            weights.tobytes(), lambda: gram_coordinates(self._gram(weights))
-        )
-        return self._table_of_coordinates(coordinates, dtype)
-
     def _cell_type(self, dtype: Any) -> Any:
         """Return how a table of this precision keeps its cells: those of float32 data stay so."""
         return self.float32 if self.dtype == np.float32 else dtype
@@ -627,12 +622,13 @@ class Latest:
 def distinct_rows(rows: Callable[[slice], np.ndarray], n: int, most: int) -> set[bytes]:
     """Return the first of n rows that differ, each as its bytes; hardly more than ``most``."""
     known: set[bytes] = set()
-    first, step = 0, 4 * most
+    largest = max(1, DISTINCT_BYTES // max(1, rows(slice(0, 1)).nbytes))
+    first, step = 0, min(4 * most, largest)
     while first < n and len(known) < most:
         part = rows(slice(first, min(n, first + step))) + 0.0  # -0.0 is the same as 0.0
         part[np.isnan(part)] = np.nan
         known |= {row.tobytes() for row in part}
-        first, step = first + step, 4 * step
+        first, step = first + step, min(4 * step, largest)
     return known
 
 

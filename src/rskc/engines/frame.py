@@ -1,8 +1,13 @@
-"""Where data lie and how large they are: the frame in which all passes see them."""
+"""The frame in which passes see the data, and the sums over clusters that they make in it.
+
+Missing cells make sums of observed cells: there are totals of values, and of marks.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -25,9 +30,11 @@ class Frame(NamedTuple):
     limits: np.ndarray  # (p,) where tables cut off, in the frame
 
     @classmethod
-    def of(cls, X: np.ndarray) -> Frame:
-        """Frame X robustly, from a sample of its rows."""
+    def of(cls, X: np.ndarray, missing: bool = False) -> Frame:
+        """Frame X robustly, from a sample of its rows; where cells are missing, by the others."""
         few, many = sample_steps(*X.shape)
+        if missing:
+            return observed_frame(X[::few], lambda j: X[:, j])
         return cls.from_rows(X[::few], X[::many])
 
     @classmethod
@@ -78,20 +85,144 @@ class Place(NamedTuple):
         return np.clip(frame.place(centers[:, :, self.columns]), -frame.limits, frame.limits)
 
 
-def observed_frame(X: np.ndarray) -> Frame:
-    """Frame X by cells that are observed; its location is exact in the type of X.
+def observed_frame(sample: np.ndarray, column: Callable[[int], np.ndarray] | None = None) -> Frame:
+    """Frame data by cells that are observed; the location is exact in their type.
 
     About 31 rows stand for all: in each column, missing cells among them are filled with observed
-    cells.
+    cells, of the whole ``column`` of this number where the rows have none.
     """
-    sample = X[:: sample_steps(*X.shape)[0]]
     missing = np.isnan(sample)
     # The observed cells of a column, in order, over and over.
     places = np.arange(len(sample))[:, None] % np.maximum(np.count_nonzero(~missing, axis=0), 1)
     places = np.take_along_axis(np.argsort(missing, axis=0, kind="stable"), places, axis=0)
     sample = np.take_along_axis(sample, places, axis=0)
     for j in np.flatnonzero(missing.all(axis=0)):
-        cells = X[~np.isnan(X[:, j]), j]
+        cells = sample[:0, j] if column is None else column(int(j))
+        cells = cells[~np.isnan(cells)]
         sample[:, j] = np.resize(cells, len(sample)) if len(cells) else 0.0
     frame = Frame.from_rows(sample, sample)
-    return frame._replace(location=frame.location.astype(X.dtype).astype(np.float64))
+    return frame._replace(location=frame.location.astype(sample.dtype).astype(np.float64))
+
+
+# ---- Sums
+
+# What counts as none and as the same; ``kernels.h`` has these numbers too.
+# Less mass than this, where a case has about 1, is none.
+NO_MASS = 1e-9
+# Masses that are off by less than this share of what is trimmed are off by rounding.
+MASS_SLACK = 1e-11
+# Parts of a case that differ by less are the same: sums of masses are rounded.
+SAME_PART = 1e-9
+# Less observed weight than this share of all weight counts as none.
+NOTHING = 1e-12
+
+
+def above_0(counts: np.ndarray) -> np.ndarray:
+    """Return counts to divide by: 1 where there is nothing."""
+    return np.where(counts > NO_MASS, counts, 1.0)
+
+
+@dataclass
+class Sums:
+    """Totals and counts of the cases of each cluster; ``shift`` passes change them in place.
+
+    Where cases have masses, the counts are masses.
+    """
+
+    totals: np.ndarray  # (runs, K, columns) float64
+    counts: np.ndarray  # (runs, K) float64
+    factored: ClassVar[bool] = False  # whether B_j of an engine has factors that these lack
+
+    @classmethod
+    def empty(cls, runs: int, K: int, columns: int) -> Self:
+        """Return the sums over no case."""
+        return cls(np.zeros((runs, K, columns)), np.zeros((runs, K)))
+
+    def and_empty(self, runs: int) -> Self:
+        """Return these, and the sums over no case for more runs."""
+        _, K, columns = self.totals.shape
+        more = self.empty(runs, K, columns)
+        totals, counts = (self.totals, more.totals), (self.counts, more.counts)
+        return type(self)(np.concatenate(totals), np.concatenate(counts))
+
+    def change(self, totals: np.ndarray, counts: np.ndarray, moved: np.ndarray) -> np.ndarray:
+        """Add what totals and counts change by when cases move; return how many moved."""
+        self.totals += totals
+        self.counts += counts
+        return moved.astype(np.int64)
+
+    def drop_rounding(self) -> None:
+        """Make clusters empty that have no more mass than what rounding left in them."""
+        empty = self.counts < NO_MASS
+        if empty.any():
+            self.counts[empty], self.totals[empty] = 0.0, 0.0
+
+    def means(self) -> np.ndarray:
+        """Return the means of the clusters; 0, the location of the data, for an empty one."""
+        return self.totals / above_0(self.counts)[:, :, None]
+
+    def between(self) -> np.ndarray:
+        """Return B_j = sum_k n_k (mean_kj - mean_j)^2, a row for each run."""
+        mean = self.totals.sum(axis=1) / above_0(self.counts.sum(axis=1))[:, None]
+        return np.einsum("rk,rkj->rj", self.counts, (self.means() - mean[:, None, :]) ** 2)
+
+    def n_kept(self) -> float:
+        """Return how many cases the only run has in its groups, an int where that is whole."""
+        total = float(self.counts.sum())
+        return int(total) if total.is_integer() else total
+
+    def halves(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return totals (runs, K, p), and the number of cells (runs, K, 1 or p) in each."""
+        return self.totals, self.counts[:, :, None]
+
+    def of_runs(self, index: np.ndarray | slice) -> Self:
+        """Return the sums of some of the runs: a copy, or for a slice a view."""
+        return type(self)(*(part[index] for part in vars(self).values()))
+
+
+def missing_factors(observed: Any, total: Any, xp: Any = np) -> Any:
+    """Return all weight / observed weight, by which distances are scaled up; 0 if there is none."""
+    some = observed > NOTHING * total
+    one, zero = xp.ones_like(observed), xp.zeros_like(observed)
+    return xp.where(some, total / xp.where(some, observed, one), zero)
+
+
+def scaled_up(sums: Any, observed: Any, total: float, xp: Any = np) -> Any:
+    """Return distances over observed features, scaled up; infinite where nothing is observed."""
+    some = observed > NOTHING * total
+    scaled = sums * total / xp.where(some, observed, xp.ones_like(observed))
+    scaled = xp.where(scaled < 0, xp.zeros_like(scaled), scaled)
+    return xp.where(some, scaled, xp.full_like(scaled, float("inf")))
+
+
+class MissingSums(Sums):
+    """Sums whose totals are of values, and then of marks: the number of observed cells."""
+
+    factored = True
+
+    def halves(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the totals (runs, K, p) of values, and those of marks."""
+        p = self.totals.shape[2] // 2
+        return self.totals[:, :, :p], self.totals[:, :, p:]
+
+    def means(self) -> np.ndarray:
+        """Return means over observed cells; NaN where there is none."""
+        values, cells = self.halves()
+        means = np.where(cells > NO_MASS, cells, np.nan)
+        return np.divide(values, means, out=means)
+
+    def between(self) -> np.ndarray:
+        """Return B_j as if every case had observed all features that it is judged by."""
+        means, mean = self._means_and_mean()
+        return np.einsum("rkj,rkj->rj", self.halves()[1], (means - mean) ** 2)
+
+    def factored_between(self, first: np.ndarray, zeroth: np.ndarray) -> np.ndarray:
+        """Return B_j from sums (runs, K, p) of f x, and of f over observed cells."""
+        means, mean = self._means_and_mean()
+        return (2 * first * (means - mean) + zeroth * (mean**2 - means**2)).sum(axis=1)
+
+    def _means_and_mean(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the means (runs, K, p), 0 where there is none, and those of all clusters."""
+        values, cells = self.halves()
+        means = np.where(cells > NO_MASS, values, 0.0) / above_0(cells)
+        return means, (values.sum(axis=1) / above_0(cells.sum(axis=1)))[:, None, :]

@@ -21,9 +21,8 @@ import numpy as np
 from rskc.engines import passes_numpy
 from rskc.engines.arrays import ArrayOps, PartlyTrimmed, labels_of, slots_of, with_labels
 from rskc.engines.contract import Assignment, Engine, Farthest, Grouping, Moved, Partitions, Table
-from rskc.engines.frame import Frame, observed_frame
+from rskc.engines.frame import Frame, Sums
 from rskc.engines.passes import PASSES
-from rskc.engines.sums import Sums
 from rskc.engines.threads import share, team
 
 # Tables up to this size are also kept row by row: sums read single cases, twice as fast so. Larger
@@ -135,15 +134,10 @@ class MemoryTable(InMemory, Table):
         step = int(np.clip(PART_WORK // one_run, max(1, TILE // K), MOST_TOGETHER))
 
         def some(rows: slice) -> tuple:
-            part, n_runs, n = self.of_runs(rows), rows.stop - rows.start, self.n_cases
-            results = (
-                np.empty((n_runs, n), np.int32),
-                np.empty((n_runs, n), np.int32),
-                np.empty(n_runs),
-                np.empty(n_runs, np.uint8),
-                np.empty((n_runs, 1), np.int64),
-                np.empty((n_runs, 1)),
-            )
+            part, n_runs = self.of_runs(rows), rows.stop - rows.start
+            labels = [np.empty((n_runs, self.n_cases), np.int32) for _ in range(2)]
+            slots = np.empty((n_runs, 1), np.int64), np.empty((n_runs, 1))
+            results = *labels, np.empty(n_runs), np.empty(n_runs, np.uint8), *slots
             cells = self.blocks, self.passes.BLOCK, self.rows, self.row_block
             facts = part.weights, *part._known_of_cases(), self.masses, m, max_iter, tol
             starts = np.ascontiguousarray(centers[rows], np.float64)
@@ -235,7 +229,7 @@ class MemoryEngine(InMemory, Engine):
     searchable = True
 
     def __init__(self, X, *, masses=None, missing=False, frame=None, n_threads=1, passes=PASSES):
-        frame = frame or (observed_frame(X) if missing else Frame.of(X))
+        frame = frame or Frame.of(X, missing)
         super().__init__(X.shape, X.dtype, frame, missing)
         self._use(ArrayOps(masses))
         self.X, self.n_bytes, self.n_threads, self.passes = X, X.nbytes, n_threads, passes

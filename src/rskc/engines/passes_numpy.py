@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rskc.engines.sums import MASS_SLACK, NO_MASS, NOTHING, SAME_PART, scaled_up
-from rskc.engines.sums import missing_factors as factors_of
+from rskc.engines.frame import MASS_SLACK, NO_MASS, SAME_PART, above_0, scaled_up
+from rskc.engines.frame import missing_factors as factors_of
 
 # Cases of a table lie row by row, so that a table is an (n, q) array.
 BLOCK = 1
@@ -24,17 +24,12 @@ def max_threads():
     return 1
 
 
-def _blocks(n, bytes_per_row):
-    step = max(1, WORK_BYTES // max(1, bytes_per_row))
-    return (slice(start, min(n, start + step)) for start in range(0, n, step))
-
-
 def _rows(X, q, block):
     """Return a table as an (n, q) array: itself where it lies row by row, else a copy."""
     if block == 1:
         return X.reshape(-1, q)
-    starts = range(0, X.size, block * q)
-    return np.concatenate([X[i : i + block * q].reshape(q, -1).T for i in starts])
+    parts = (X[i : i + block * q] for i in range(0, X.size, block * q))
+    return np.concatenate([part.reshape(q, -1).T for part in parts])
 
 
 def table(X, columns, location, factor, limits, block, n_threads, out):
@@ -72,35 +67,22 @@ def assign(X, block, weights, centers, norms, scale, n_threads, labels, costs):
 
     norms = sum w x^2 of each case; one row for all runs or one a run, as weights. With scale (else
     None) the table has values and marks (n, 2q), a center is NaN in a feature of which it has no
-    cell, and distances are multiplied by scale for the missing cells of each case. Label and cost
-    are 0 where scale is, and cost is too where no center is observed.
+    cell, and distances are scaled up for the missing cells of each case. Label and cost are 0 where
+    scale is, and cost is too where no center is observed.
     """
-    (runs, K, q), constants = centers.shape, np.zeros(centers.shape[:2], costs.dtype)
-    scaled = np.empty((runs, K, q if scale is None else 2 * q), costs.dtype)
-    if scale is None:
-        scale_centers(weights, centers, scaled, constants)
-    else:
-        filled, run_weights = np.where(np.isnan(centers), 0, centers), weights[:, None, :]
-        scaled[...] = np.concatenate([-2 * run_weights * filled, run_weights * filled**2], axis=2)
-    X = _rows(X, scaled.shape[2], block)
-    for rows in _blocks(len(X), X.itemsize * runs * K):
-        products = X[rows] @ scaled.reshape(runs * K, -1).T
-        distances = products.reshape(-1, runs, K) + constants
-        nearest = distances.argmin(axis=2)
-        least = np.take_along_axis(distances, nearest[:, :, None], axis=2)[:, :, 0]
-        labels[:, rows] = nearest.T
-        costs[:, rows] = np.maximum(least.T + norms[:, rows], 0)
-    if scale is None:
-        return
-    costs *= scale
-    labels[np.broadcast_to(scale == 0, labels.shape)] = 0
-    values, marks = np.split(X.astype(np.float64), 2, axis=1)
+    q = centers.shape[2]
+    X = _rows(X, q if scale is None else 2 * q, block)
     for r, center in enumerate(centers):
-        run_weights = weights[r % len(weights)]
-        seen = np.where(np.isnan(center), 0, run_weights)
-        if (seen == run_weights).all():
+        run_weights, run_norms = weights[r % len(weights)], norms[r % len(norms)]
+        if scale is None:
+            factors = (-2 * run_weights * center).T.astype(costs.dtype)
+            distances = X @ factors + (run_weights * center**2).sum(axis=1).astype(costs.dtype)
+            labels[r] = distances.argmin(axis=1)
+            costs[r] = np.maximum(distances.min(axis=1) + run_norms, 0)
             continue
-        sums = values**2 @ seen.T + values @ scaled[r, :, :q].T + marks @ scaled[r, :, q:].T
+        values, marks = np.split(X.astype(np.float64), 2, axis=1)
+        seen, filled = np.where(np.isnan(center), 0, run_weights), np.nan_to_num(center)
+        sums = values**2 @ seen.T - 2 * values @ (seen * filled).T + marks @ (seen * filled**2).T
         distances = scaled_up(sums, marks @ seen.T, run_weights.sum())
         labels[r], least = distances.argmin(axis=1), distances.min(axis=1)
         costs[r] = np.where(np.isfinite(least), least, 0)
@@ -114,54 +96,26 @@ def trim(labels, costs, masses, m, n_threads, groups, kept, cut, left):
     label: ``cut`` (runs, 1) is its number, or -1, and ``left`` what is kept of its mass; kept is
     the sum of masses times costs then. Without masses cut and left are not looked at.
     """
-    groups[...] = labels
+    groups[...], slack, n = labels, MASS_SLACK * m, labels.shape[1]
     for r, cost in enumerate(costs):
-        if masses is not None:
-            kept[r] = _trim_masses(cost, masses, m, groups[r], cut[r], left[r])
-            continue
-        if m > 0:
-            bar = np.partition(cost, len(cost) - m)[len(cost) - m]
-            above = cost > bar
-            ties = np.flatnonzero(cost == bar)[: m - np.count_nonzero(above)]
-            groups[r, above] = -1
-            groups[r, ties] = -1
-        kept[r] = cost[groups[r] >= 0].sum(dtype=np.float64)
-
-
-def _trim_masses(cost, masses, m, groups, cut, left):
-    """Do it for one run by mass; return what is kept."""
-    cut[...], left[...], slack = -1, 0.0, MASS_SLACK * m
-    if m > 0:
         order = np.argsort(-cost, kind="stable")
-        gone = np.cumsum(masses[order])
-        whole = int(np.searchsorted(gone, m + slack, side="right"))
-        groups[order[:whole]] = -1
-        rest = m - (gone[whole - 1] if whole else 0.0)
-        if whole < len(order) and rest > slack:
-            cut[0] = order[whole]
-            left[0] = masses[cut[0]] - rest
-    member = groups >= 0
-    kept = masses[member] @ cost[member].astype(np.float64)
-    if cut[0] >= 0:
-        with np.errstate(invalid="ignore"):  # of a case without observed cells the cost is infinite
-            kept -= (masses[cut[0]] - left[0]) * cost[cut[0]]
-    return kept
+        own = np.ones(n) if masses is None else masses
+        gone = np.append(0.0, np.cumsum(own[order]))
+        n_whole = int(np.searchsorted(gone, m + slack, side="right")) - 1
+        groups[r, order[:n_whole]] = -1
+        kept[r] = own[order[n_whole:]] @ cost[order[n_whole:]].astype(np.float64)
+        if masses is None:
+            continue
+        cut[r], left[r], rest = -1, 0.0, m - gone[n_whole]
+        if n_whole < n and rest > slack:
+            cut[r] = last = order[n_whole]
+            left[r] = masses[last] - rest
+            with np.errstate(invalid="ignore"):  # a case without observed cells costs infinity
+                kept[r] -= rest * cost[last]
 
 
 def shift_sums(
-    X,
-    block,
-    location,
-    factor,
-    masses,
-    before,
-    after,
-    parts_before,
-    parts_after,
-    n_threads,
-    totals,
-    counts,
-    moved,
+    X, block, location, factor, masses, before, after, old, new, n_threads, totals, counts, moved
 ):
     """Bring totals and counts of each group from the grouping ``before`` to ``after``.
 
@@ -169,44 +123,34 @@ def shift_sums(
     many there are.
 
     With masses (one row or one for each run; else None) each case counts with its own, and counts
-    are masses too. Parts (cut, left), None for none, say of either grouping what is kept (runs,
-    slots) of the masses of some cases, which have the numbers cut, -1 for none. A run in which
-    another part of a case is kept counts one more case in moved.
+    are masses too. ``old`` and ``new`` (cut, left), None for none, say of the groupings what is
+    kept (runs, slots) of the masses of some cases, which have the numbers cut, -1 for none. A run
+    in which another part of a case is kept counts one more case in moved.
     """
     masses = np.ones((1, before.shape[1])) if masses is None else masses
     X, width = _rows(X, len(location), block), totals.shape[2]
-
-    def framed(cases):
-        rows = factor * (X[cases] - location)
-        return rows if rows.shape[1] == width else _with_marks(rows)
-
     for r in range(len(before)):
-        mass = masses[r % len(masses)]
-        changed = np.flatnonzero(before[r] != after[r])
-        moved[r] = len(changed)
-        for groups, sign in ((before[r], -1), (after[r], 1)):
-            members = changed[groups[changed] >= 0]
-            for k in np.unique(groups[members]):
-                cases = members[groups[members] == k]
-                totals[r, k] += sign * (mass[cases, None] * framed(cases)).sum(axis=0)
-                counts[r, k] += sign * mass[cases].sum()
-    if parts_before is None and parts_after is None:
-        return
-    none = np.empty((len(before), 0), np.int64), np.empty((len(before), 0))
-    (cut, left), (new_cut, new_left) = parts_before or none, parts_after or none
-    for groups, cuts, lefts, sign in ((before, cut, left, 1), (after, new_cut, new_left, -1)):
-        for r, slot in zip(*np.nonzero(cuts >= 0), strict=True):
-            case = cuts[r, slot]
-            k = groups[r, case]
-            if k >= 0:
-                gone = sign * (masses[r % len(masses), case] - lefts[r, slot])
-                totals[r, k] += gone * framed([case])[0]
-                counts[r, k] += gone
-    if cut.shape == new_cut.shape:
-        parts = (cut >= 0) & (np.abs(left - new_left) > SAME_PART)
-        moved += ((cut != new_cut) | parts).any(axis=1)
-    else:
-        moved += (cut >= 0).sum(axis=1) != (new_cut >= 0).sum(axis=1)
+        kept = [_kept_masses(masses[r % len(masses)], slots, r) for slots in (old, new)]
+        other_part = np.abs(kept[0] - kept[1]) > SAME_PART
+        changed = np.flatnonzero((before[r] != after[r]) | other_part)
+        moved[r] = np.count_nonzero(before[r] != after[r]) + other_part.any()
+        for groups, mass, sign in ((before[r], kept[0], -1), (after[r], kept[1], 1)):
+            for k in np.unique(groups[changed]):
+                if k >= 0:
+                    cases = changed[groups[changed] == k]
+                    rows = factor * (X[cases] - location)
+                    rows = rows if rows.shape[1] == width else _with_marks(rows)
+                    totals[r, k] += sign * (mass[cases] @ rows)
+                    counts[r, k] += sign * mass[cases].sum()
+
+
+def _kept_masses(masses, slots, run):
+    """Return what is kept of the masses (n,) in a run."""
+    kept = masses.copy()
+    if slots is not None:
+        cut, left = slots[0][run], slots[1][run]
+        kept[cut[cut >= 0]] = left[cut >= 0]
+    return kept
 
 
 def own_distances(X, location, factor, weights, labels, centers, missing, n_threads, out):
@@ -217,32 +161,22 @@ def own_distances(X, location, factor, weights, labels, centers, missing, n_thre
     nothing is observed.
     """
     for r, label in enumerate(labels):
-        run_weights = weights[r % len(weights)]
-        used = slice(None) if run_weights.all() and not missing else np.flatnonzero(run_weights)
-        run_weights = run_weights[used]
-        for rows in _blocks(len(X), 32 * X.shape[1] if missing else 16 * X.shape[1]):
-            # An outlying cell may be infinitely far away.
-            with np.errstate(over="ignore", invalid="ignore" if missing else None):
-                errors = ((X[rows] - location) * factor - centers[r][label[rows]])[:, used]
-                if not missing:
-                    out[r, rows] = errors**2 @ run_weights
-                    continue
-                sums = np.where(np.isnan(errors), 0, errors**2) @ run_weights
-            out[r, rows] = scaled_up(sums, ~np.isnan(errors) @ run_weights, run_weights.sum())
+        run_weights, run = weights[r % len(weights)], slice(r, r + 1)
+        used = np.flatnonzero(run_weights)
+        facts = run_weights[used][None], np.full(len(used), np.inf), label[None]
+        with np.errstate(over="ignore"):  # an outlying cell may be infinitely far away
+            own = centers[run][..., used], n_threads, out[run]
+            bounded_distances(X, location, factor, used, *facts, *own)
 
 
 def missing_factors(X, weights, n_threads, out):
     """Set out[r, i] to all weight / the weight of what is not NaN in case i; 0 if that has none."""
-    total = weights.sum(axis=1, keepdims=True)
-    for rows in _blocks(len(X), 16 * X.shape[1]):
-        out[:, rows] = factors_of(weights @ ~np.isnan(X[rows]).T, total)
+    out[...] = factors_of(weights @ ~np.isnan(X).T, weights.sum(axis=1, keepdims=True))
 
 
 def row_norms(X, block, weights, n_threads, out):
     """Set out[r, i] to sum_j weights[r, j] x_ij^2 for the cases of a table."""
-    X = _rows(X, weights.shape[1], block)
-    for rows in _blocks(len(X), 8 * X.shape[1]):
-        out[:, rows] = weights @ np.square(X[rows], dtype=np.float64).T
+    out[...] = weights @ np.square(_rows(X, weights.shape[1], block), dtype=np.float64).T
 
 
 def single_moves(
@@ -257,8 +191,7 @@ def single_moves(
     X = _rows(X, totals.shape[2], block)
     for r in range(len(groups)):
         row = r % len(weights)
-        kind = Run if scale is None else MissingRun
-        run = kind(X, weights[row], groups[r], totals[r], counts[r])
+        run = Run(X, weights[row], groups[r], totals[r], counts[r])
         run.scale = run.scale if scale is None else scale[row]
         run.mass = run.mass if masses is None else masses
         moves[r] = run.all_rounds(max_rounds)
@@ -290,11 +223,12 @@ class Run:
     EXCHANGE_WORK = 50_000  # trimmed cases times columns up to which exchanges are tried
 
     def __init__(self, X, weights, groups, totals, counts):
-        self.X, self.weights = X.astype(np.float64), weights
-        self.slack = 1e-12 if X.dtype == np.float64 else 1e-4
-        self.groups, self.totals, self.counts = groups, totals, counts
-        self.scale = self.mass = np.ones(len(X))
-        self.centers = np.array([self.center_of(k) for k in range(len(counts))])
+        self.weights, self.groups, self.totals, self.counts = weights, groups, totals, counts
+        self.slack, q = 1e-12 if X.dtype == np.float64 else 1e-4, len(weights)
+        self.complete, self.cells = totals.shape[1] == q, X.astype(np.float64)
+        self.values, self.marks = self.cells[:, :q], self.cells[:, q:]  # no marks if complete
+        self.norms, self.scale = self.values**2 @ weights, np.ones(len(X))
+        self.mass = self.scale
 
     def all_rounds(self, max_rounds):
         moves = 0
@@ -305,82 +239,70 @@ class Run:
                 break
         return moves
 
-    def movable(self):
-        """Kept cases that gain by a move, as the sums are when a round begins."""
-        kept = np.flatnonzero(self.groups >= 0)
-        kept = kept[~self.alone(kept)]
-        groups, gain = self.groups[kept], self.changes(kept, self.groups[kept], -1)
-        loss = np.full(len(kept), np.inf)
-        for k in range(len(self.counts)):
-            entering = self.changes(kept, np.full(len(kept), k), 1) if self.counts[k] > 0 else 0
-            loss = np.where(groups == k, loss, np.minimum(loss, entering))
-        values = self.X[kept, : len(self.weights)]
-        off = self.slack * self.mass[kept] * (values**2 @ self.weights)
-        return kept[loss < gain + off]
-
-    def alone(self, cases):
-        """Whether cases are all that their clusters have."""
-        return self.counts[self.groups[cases]] - self.mass[cases] < NO_MASS
-
-    def center_of(self, k):
-        return self.totals[k] / (self.counts[k] if self.counts[k] > 0 else 1)
-
     def changes(self, cases, clusters, step):
         """Return the change of the within sum when cases enter clusters (1) or leave them (-1)."""
-        d = self.mass[cases] * (((self.X[cases] - self.centers[clusters]) ** 2) @ self.weights)
-        return d * self.counts[clusters] / (self.counts[clusters] + step * self.mass[cases])
+        mass, q = self.mass[cases], len(self.weights)
+        n = self.counts[clusters][..., None] if self.complete else self.totals[clusters, q:]
+        squares = (self.values[cases] - self.totals[clusters, :q] / above_0(n)) ** 2
+        squares *= n / above_0(n + step * mass[..., None])
+        return mass * ((squares if self.complete else squares * self.marks[cases]) @ self.weights)
+
+    def entering(self, i):
+        """Return what the within sum rises by when a case enters each of the clusters."""
+        return self.changes(i, np.arange(len(self.counts)), 1)
+
+    def leavers(self):
+        """Return the cases that are not all that their clusters have."""
+        kept = np.flatnonzero(self.groups >= 0)
+        return kept[self.counts[self.groups[kept]] - self.mass[kept] >= NO_MASS]
 
     def transfer(self, i, k, sign):
         self.counts[k] += sign * self.mass[i]
-        self.totals[k] += sign * self.mass[i] * self.X[i]
-        if self.counts[k] > 0:
-            self.centers[k] = self.center_of(k)
+        self.totals[k] += sign * self.mass[i] * self.cells[i]
 
-    def entering(self, i):
-        k = np.arange(len(self.counts))
-        return np.where(self.counts > 0, self.changes(np.full(len(k), i), k, 1), 0)
+    def movable(self):
+        """Return the cases that gain by a move, as the sums are when a round begins."""
+        kept = self.leavers()
+        groups, gain = self.groups[kept], self.changes(kept, self.groups[kept], -1)
+        loss = np.full(len(kept), np.inf)
+        for k in range(len(self.counts)):
+            entering = self.changes(kept, np.full(len(kept), k), 1)
+            loss = np.where(groups == k, loss, np.minimum(loss, entering))
+        return kept[loss < gain + self.slack * self.mass[kept] * self.norms[kept]]
 
     def move_round(self):
         moves, candidates = 0, self.movable() if len(self.counts) > 1 else ()
         for _ in range(self.SWEEPS):
-            moved = self.sweep(candidates)
+            moved = sum(self.move(i) for i in candidates)
             moves += moved
             if moved == 0:
                 break
         return moves
 
-    def sweep(self, candidates):
-        moves = 0
-        for i in candidates:
-            a = self.groups[i]
-            if self.alone(i):
-                continue
-            loss = self.entering(i)
-            loss[a] = np.inf
-            b = loss.argmin()
-            if loss[b] < self.changes(i, a, -1) * self.GAIN:
-                self.transfer(i, a, -1)
-                self.transfer(i, b, 1)
-                self.groups[i] = b
-                moves += 1
-        return moves
-
-    def costliest(self):
-        kept = np.flatnonzero(self.groups >= 0)
-        kept = kept[~self.alone(kept)]
-        if len(kept) == 0:
-            return -1, 0.0
-        gains = self.scale[kept] * self.changes(kept, self.groups[kept], -1)
-        worst = (gains / self.mass[kept]).argmax()
-        return kept[worst], gains[worst]
+    def move(self, i):
+        """Move a case to the cluster where it costs least, if that gains; return whether it did."""
+        a = self.groups[i]
+        if self.counts[a] - self.mass[i] < NO_MASS:
+            return False
+        loss = self.entering(i)
+        loss[a] = np.inf
+        b = loss.argmin()
+        if loss[b] >= self.changes(i, a, -1) * self.GAIN:
+            return False
+        self.transfer(i, a, -1)
+        self.transfer(i, b, 1)
+        self.groups[i] = b
+        return True
 
     def exchange_round(self):
         moves, n_out = 0, np.count_nonzero((self.groups == -1) & (self.scale > 0))
         if n_out * len(self.weights) > self.EXCHANGE_WORK:
             return 0
-        while moves < len(self.groups):
-            out, gain = self.costliest()
-            if out < 0 or gain <= 0:
+        while moves < len(self.groups) and len(kept := self.leavers()):
+            gains = self.scale[kept] * self.changes(kept, self.groups[kept], -1)
+            worst = (gains / self.mass[kept]).argmax()
+            out, gain = kept[worst], gains[worst]
+            if gain <= 0:
                 break
             origin = self.groups[out]
             self.transfer(out, origin, -1)
@@ -397,24 +319,6 @@ class Run:
                 break
             moves += 1
         return moves
-
-
-class MissingRun(Run):
-    """The same where totals count the observed cells of each cluster and feature."""
-
-    def center_of(self, k):
-        values, cells = np.split(self.totals[k], 2)
-        some = cells > NO_MASS
-        return np.where(some, values / np.where(some, cells, 1), 0)
-
-    def changes(self, cases, clusters, step):
-        values, marks = np.split(self.X[cases], 2, axis=-1)
-        cells = np.split(self.totals[clusters], 2, axis=-1)[1]
-        mass = self.mass[cases]
-        after = cells + step * mass[..., None]
-        some = after > NO_MASS
-        share = np.where(some, cells / np.where(some, after, 1), 0)
-        return mass * ((marks * share * (values - self.centers[clusters]) ** 2) @ self.weights)
 
 
 # ---- Cells whose squared error is bounded
@@ -504,7 +408,5 @@ def _costs(errors, weights, limits, total):
     seen = ~np.isnan(squares)
     if seen.all():
         return np.minimum(squares, limits) @ weights
-    observed = seen @ weights
-    some = observed > NOTHING * total
     sums = np.where(seen, np.minimum(squares, limits), 0.0) @ weights
-    return np.where(some, sums * (total / np.where(some, observed, 1.0)), np.inf)
+    return scaled_up(sums, seen @ weights, total)

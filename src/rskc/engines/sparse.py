@@ -24,11 +24,10 @@ from scipy.sparse import csr_array, vstack
 
 from rskc.engines.arrays import ArrayOps, labels_of, parts_differ
 from rskc.engines.contract import Assignment, Engine, Table
-from rskc.engines.frame import Frame, sample_steps
+from rskc.engines.frame import Frame, Sums, sample_steps
 from rskc.engines.memory import MemoryEngine, MemoryTable
 from rskc.engines.passes import PASSES
 from rskc.engines.passes_numpy import Run
-from rskc.engines.sums import Sums
 
 # Tables up to this size are dense, and larger ones up to this share of the matrix.
 DENSE_BYTES, DENSE_SHARE = 2**25, 0.5
@@ -320,10 +319,10 @@ class SparseTable(MemoryTable):
     descend = Table.descend
 
     def _move(self, max_rounds, labels, totals, counts, moves):
-        masses = np.ones(self.n_cases) if self.masses is None else self.masses
         for r, norms in enumerate(np.broadcast_to(self.norms(), labels.shape)):
             weights = self.weights[r % len(self.weights)]
-            run = SparseRun(self.stored, norms, weights, masses, labels[r], totals[r], counts[r])
+            run = SparseRun(self.stored, norms, weights, labels[r], totals[r], counts[r])
+            run.mass = run.mass if self.masses is None else self.masses
             moves[r] = run.all_rounds(max_rounds)
 
     def cases(self, index):
@@ -382,15 +381,6 @@ class SparseEngine(MemoryEngine):
     def rows(self, cases):
         return self.X[cases].toarray()
 
-    def distinct(self, most):
-        known: set[bytes] = set()
-        step = max(1, CHUNK_BYTES // (self.n_features * self.dtype.itemsize))
-        for first in range(0, self.n_cases, step):
-            known |= {row.tobytes() for row in self.rows(slice(first, first + step)) + 0.0}
-            if len(known) >= most:
-                return most
-        return len(known)
-
     def largest_cell(self):
         return largest(self.X)
 
@@ -448,66 +438,41 @@ class SparseEngine(MemoryEngine):
 class SparseRun(Run):
     """One partition under single moves; changes its groups, totals and counts in place."""
 
-    def __init__(self, cells, norms, weights, masses, groups, totals, counts):
-        self.cells, self.norms, self.weights, self.slack = cells, norms, weights, 1e-12
-        self.mass = masses
+    def __init__(self, stored, norms, weights, groups, totals, counts):
+        self.stored, self.norms, self.weights, self.slack = stored, norms, weights, 1e-12
         self.groups, self.totals, self.counts = groups, totals, counts
-        self.scale = np.ones(len(groups))
+        self.scale = self.mass = np.ones(len(groups))
         self.factors, self.constants = np.empty(totals.shape), np.empty(len(counts))
         for k in range(len(counts)):
             self._update(k)
 
     def _update(self, k):
         """Bring what products with the center of cluster k need up to date."""
-        shifted = self.center_of(k) + self.cells.offset
+        shifted = self.totals[k] / (self.counts[k] or 1) + self.stored.offset
         weighted = self.weights * shifted
-        self.factors[k] = (2 * self.cells.factor) * weighted
+        self.factors[k] = (2 * self.stored.factor) * weighted
         self.constants[k] = weighted @ shifted
-
-    def _to_all(self, cases):
-        """Return the distances (cases, K) to all centers."""
-        products = self.cells.Z[cases] @ self.factors.T
-        return np.maximum(self.norms[cases, None] - products + self.constants, 0)
 
     def _case(self, i):
         """Return the stored cells of a case, and their columns."""
-        Z = self.cells.Z
+        Z = self.stored.Z
         some = slice(Z.indptr[i], Z.indptr[i + 1])
         return Z.data[some].astype(np.float64), Z.indices[some]
 
-    def _row(self, i):
-        cells, columns = self._case(i)
-        distances = self.norms[i] - self.factors[:, columns] @ cells + self.constants
-        return np.maximum(distances, 0)
-
-    def movable(self):
-        kept = np.flatnonzero(self.groups >= 0)
-        kept = kept[~self.alone(kept)]
-        groups, mass, n = self.groups[kept], self.mass[kept], self.counts
-        rows = np.arange(len(kept))
-        distances = self._to_all(kept) * mass[:, None]
-        gain = distances[rows, groups] * n[groups] / (n[groups] - mass)
-        loss = np.where(n > 0, distances * n / (n + mass[:, None]), 0)
-        loss[rows, groups] = np.inf
-        return kept[loss.min(axis=1) < gain + self.slack * mass * self.norms[kept]]
-
     def changes(self, cases, clusters, step):
         if np.ndim(cases) == 0:
-            distances = self._row(cases)[clusters]
+            cells, columns = self._case(cases)
+            products = (self.factors[:, columns] @ cells)[clusters]
         else:
-            distances = self._to_all(cases)[np.arange(len(cases)), clusters]
+            used, place = np.unique(clusters, return_inverse=True)
+            products = (self.stored.Z[cases] @ self.factors[used].T)[np.arange(len(cases)), place]
+        distances = np.maximum(self.norms[cases] - products + self.constants[clusters], 0)
         mass, n = self.mass[cases], self.counts[clusters]
         return mass * distances * n / (n + step * mass)
 
-    def entering(self, i):
-        changes = self._row(i) * self.mass[i] * self.counts / (self.counts + self.mass[i])
-        return np.where(self.counts > 0, changes, 0)
-
     def transfer(self, i, k, sign):
-        cells, columns = self._case(i)
-        change = sign * self.mass[i]
+        (cells, columns), change = self._case(i), sign * self.mass[i]
         self.counts[k] += change
-        self.totals[k, columns] += (change * self.cells.factor) * cells
-        self.totals[k] -= change * self.cells.offset
-        if self.counts[k] > 0:
-            self._update(k)
+        self.totals[k, columns] += (change * self.stored.factor) * cells
+        self.totals[k] -= change * self.stored.offset
+        self._update(k)

@@ -13,8 +13,9 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import lru_cache
 from typing import Any
 
@@ -119,58 +120,26 @@ def share(
     others = min(n_threads, len(parts)) - 1
     if others < 1:
         return [work(part) for part in parts]
-    job = _Job(work, parts)
-    for _ in range(others):
-        _pool().submit(job.help)
-    job.help()
-    return job.finished()
+    numbers, results = deque(range(len(parts))), [None] * len(parts)
+    seconds: list[float] = []  # that parts took
 
-
-class _Job:
-    """Parts of which threads take the next that nobody has taken."""
-
-    def __init__(self, work: Callable[[slice], Any], parts: list[slice]):
-        self.work, self.parts, self.results = work, parts, [None] * len(parts)
-        self.next, self.changed = 0, threading.Condition()
-        self.seconds: float | None = None  # that the shortest part took
-        self.failed = False
-
-    def help(self) -> None:
+    def help_along() -> None:
         """Make parts while there are some that nobody has taken."""
-        while True:
-            with self.changed:
-                number, self.next = self.next, self.next + 1
-            if number >= len(self.parts):
-                return
-            start = time.perf_counter()
+        while numbers:
             try:
-                result = self.work(self.parts[number])
-            except BaseException:
-                self.note(number, None, time.perf_counter() - start)
-                raise
-            self.note(number, result, time.perf_counter() - start)
+                number, start = numbers.popleft(), time.perf_counter()
+            except IndexError:  # another thread was faster
+                return
+            results[number] = work(parts[number])
+            seconds.append(time.perf_counter() - start)
 
-    def note(self, number: int, result: Any, seconds: float) -> None:
-        """Record the result of a part, or that it failed."""
-        with self.changed:
-            self.results[number], self.failed = result, self.failed or result is None
-            self.seconds = seconds if self.seconds is None else min(seconds, self.seconds)
-            self.changed.notify()
-
-    def finished(self) -> list[Any]:
-        """Wait for the others as long as a part may take; then make what they have begun.
-
-        Where a CPU is given to another program, it is gone for longer than that.
-        """
-        with self.changed:
-            self.changed.wait_for(lambda: self.seconds is not None)
-            self.changed.wait_for(
-                lambda: self.failed or None not in self.results, PATIENCE * (self.seconds or 0)
-            )
-        for number, result in enumerate(self.results):
-            if result is None:
-                self.results[number] = self.work(self.parts[number])
-        return self.results
+    helpers = [_pool().submit(help_along) for _ in range(others)]
+    help_along()
+    # Wait for the others as long as a part may take; then make what they have begun. Where a CPU is
+    # given to another program, it is gone for longer than that.
+    busy = [helper for helper in helpers if not helper.cancel()]
+    wait(busy, PATIENCE * min(seconds), FIRST_EXCEPTION)
+    return [work(part) if results[i] is None else results[i] for i, part in enumerate(parts)]
 
 
 @lru_cache(maxsize=1)

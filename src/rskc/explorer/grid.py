@@ -21,12 +21,13 @@ from rskc.model.fitting import make_engine
 from rskc.model.outliers import Thresholds
 from rskc.selection import Stability
 from rskc.selection.checkpoint import Result
-from rskc.selection.grid import check_trims, describe_fit, fit_half_paths, fit_paths
+from rskc.selection.grid import describe_fit, fit_half_paths, fit_paths
 from rskc.selection.runner import Runner
-from rskc.selection.search import Search, check_clusters, check_sparse, fit_quietly, with_clusters
-from rskc.selection.stability import CASES_A_CLUSTER
+from rskc.selection.search import Search, fit_quietly, with_clusters
+from rskc.selection.stability import SMALLEST_CLUSTER
 from rskc.selection.subsample import Sample
-from rskc.solver.feature_groups import count_active
+from rskc.selection.values import check_clusters, check_sparse, check_trims, check_values
+from rskc.solver.problem import count_active
 
 # Numbers of clusters that are shown without being asked for, and how many more than are chosen.
 NUMBERS, BEYOND = range(2, 9), 2
@@ -114,7 +115,7 @@ class Exploration(Search):
 
     def planned(self, n: int, p: int) -> Axes:
         """Return the settings for n cases by p features, before the automatic choice is known."""
-        most = n // 2 // CASES_A_CLUSTER
+        most = n // SMALLEST_CLUSTER
         numbers = [K for K in NUMBERS if max(most, 2) >= K]
         if not is_word(self.n_clusters, "auto"):
             numbers = check_clusters(self.n_clusters, 2, n)
@@ -134,12 +135,9 @@ class Exploration(Search):
             number = check_integer("n_features", asked, 1)
             spaced = np.geomspace(min(LEAST_FEATURES, p), p, number) if number > 1 else [p]
             return sorted({round(float(each)) for each in spaced})
-        try:
-            numbers = sorted({check_integer("n_features", each, 1) for each in asked})
-        except TypeError:
-            words = "must be how many numbers of features, or the numbers."
-            raise ParameterError("n_features", self.n_features, words) from None
-        if not numbers or numbers[-1] > p:
+        what = "how many numbers of features, or the numbers"
+        numbers = check_values("n_features", asked, what, check_integer, 1)
+        if numbers[-1] > p:
             words = f"must be numbers from 1 to the {p} features there are."
             raise ParameterError("n_features", self.n_features, words)
         return numbers
@@ -166,7 +164,7 @@ class Exploration(Search):
         numbers, features, trims = self._asked
         K, _, fit = self.choice_
         if is_word(self.n_clusters, "auto"):
-            last = max(numbers[-1], min(K + BEYOND, X.shape[0] // 2 // CASES_A_CLUSTER))
+            last = max(numbers[-1], min(K + BEYOND, X.shape[0] // SMALLEST_CLUSTER))
             distinct = make_engine(self._for_tasks(), X).distinct(last)
             numbers = list(range(2, max(min(last, distinct), 2) + 1))
         if fit is not None and is_word(self.n_features, "auto"):
@@ -181,7 +179,6 @@ class Exploration(Search):
     def _refit(self, X: Any, counted: dict[str, Any], searched_all: bool) -> None:
         super()._refit(X, counted, searched_all)
         n, n_used = self.n_samples_, self.n_samples_used_
-        self.samples_used_ = self._drawn.numbers
         del self._asked
         self.sizes_ = [
             np.bincount(fit["labels"], minlength=len(fit["centers"])) for fit in self.fits_

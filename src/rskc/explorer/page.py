@@ -25,13 +25,12 @@ from rskc.pictures.palette import DARK_PALETTE, PALETTE
 from rskc.preprocessing.preparer import Unit
 from rskc.selection.search import MAX_SAMPLES
 from rskc.utils.snippets import snippet_of
-from rskc.utils.webpage import Page, content_policy, identity
+from rskc.utils.webpage import Page, clean_names, content_policy, identity, plain_numbers
 from rskc.utils.wording import cleaned, count, exact_percent
 
 STATIC = Path(__file__).parent / "static"
 # The scripts, each after those that it imports.
 SCRIPTS = "dom state data project plane map tree features values cases compare sliders take main"
-LONGEST_NAME = 120
 
 
 class Explorer(Page):
@@ -85,14 +84,14 @@ class Explorer(Page):
             "title": self.title,
             **_words(search, scene),
             **_repeating(search, run or {}, command),
-            "cases": [cleaned(names[i], LONGEST_NAME) for i in used],
+            "cases": clean_names(names[i] for i in used),
             "classes": None,
-            "features": [cleaned(name, LONGEST_NAME) for name in scene.feature_names],
+            "features": clean_names(scene.feature_names),
         }
         if labels is not None:
             codes, classes = read_one(labels=labels)
-            shown = [cleaned(name, LONGEST_NAME) for name in classes]
-            parcel.words["classes"] = {"names": shown, "codes": codes[used].tolist()}
+            shown = {"names": clean_names(classes), "codes": codes[used].tolist()}
+            parcel.words["classes"] = shown
         _add_views(parcel, search, scene)
         _add_values(parcel, search, scene, units or {})
         _add_cells(parcel, search, scene)
@@ -293,16 +292,16 @@ def _add_views(parcel: Parcel, search: Exploration, scene: Scene) -> None:
         "labels": [packed(v.labels, bits_for(len(v.sizes))) for v in views],
         "flags": [packed(v.trimmed + 2 * v.outliers.astype(int), 2) for v in views],
         "agreed": [packed(v.times_agreed, bits_for(n_halves + 1)) for v in views],
+        "features": [v.features.astype("<u4") for v in views],
+        "weights": [scaled(v.weights, 0.0, 1.0) for v in views],
+        "selected": [v.times_selected.astype("<u2") for v in views],
     }.items():
         parcel.add(name, np.concatenate(parts))
-    parcel.add("features", np.concatenate([v.features for v in views]).astype("<u4"))
-    parcel.add("weights", scaled(np.concatenate([v.weights for v in views]), 0.0, 1.0))
-    parcel.add("selected", np.concatenate([v.times_selected for v in views]).astype("<u2"))
     parcel.add("plane", scaled(scene.plane, 0.0, 1.0))
     parcel.words |= {
         "n_weights": [len(view.features) for view in views],
         "sizes": [view.sizes.tolist() for view in views],
-        **{name: [_number(view.figures[name]) for view in views] for name in views[0].figures},
+        **{name: plain_numbers([v.figures[name] for v in views], 6) for name in views[0].figures},
     }
 
 
@@ -316,9 +315,7 @@ def _add_values(
     parcel.words |= {
         "shown": scene.shown.tolist(),
         "spans": [[float(a), float(b)] for a, b in zip(low, high, strict=True)],
-        "categories": [
-            each and [cleaned(name, LONGEST_NAME) for name in each] for each in categories
-        ],
+        "categories": [each and clean_names(each) for each in categories],
         "scales": [float(unit.scale) for unit in how],
         "logs": [int(unit.log) for unit in how],
         "log_units": [float(unit.unit) for unit in how],
@@ -338,10 +335,6 @@ def _add_cells(parcel: Parcel, search: Exploration, scene: Scene) -> None:
     by_feature = scene.cells.tocsc()[:, scene.shown]
     parcel.add("cell_cases", by_feature.indices.astype("<u4"))
     parcel.add("cell_starts", by_feature.indptr.astype("<u4"))
-
-
-def _number(value: float) -> float | None:
-    return float(f"{value:.6g}") if np.isfinite(value) else None
 
 
 # ---- The page

@@ -192,26 +192,21 @@ def _plane(X: np.ndarray, weights: np.ndarray, outliers: np.ndarray) -> tuple[np
     center = np.pad(center, ((0, 0), (0, cells.shape[1] - center.shape[1])))
     positions = principal_components(cells, outliers, center).place(cells)
     middle = positions[~outliers].mean(axis=0) if not outliers.all() else positions.mean(axis=0)
-    frame = frame_of(positions, np.zeros(len(cells), int), outliers, middle[None], ROOM)
-    placed = (np.clip(positions, frame.low, frame.high) - frame.low) / (frame.high - frame.low)
-    return placed, frame.n_beyond
+    low, high = frame_of(positions, np.zeros(len(cells), int), outliers, middle[None], ROOM)
+    n_beyond = int(((positions < low) | (positions > high)).any(axis=1).sum())
+    return (np.clip(positions, low, high) - low) / (high - low), n_beyond
 
 
 # ---- Values
 
 
-class Values(NamedTuple):
-    """Values (n, features) that the page has, and the categories of the features that have some."""
+def values_of(
+    search: Exploration, shown: np.ndarray, units: Mapping[str, Any]
+) -> tuple[np.ndarray, list[list[str] | None]]:
+    """Return the values (n, features) of features, and the categories of those that have some.
 
-    cells: np.ndarray
-    categories: list[list[str] | None]
-
-
-def values_of(search: Exploration, shown: np.ndarray, units: Mapping[str, Any]) -> Values:
-    """Return the values of features; of a category its place among those that are shown.
-
-    These are the most frequent ones, and the others together. Numbers that were prepared are
-    in the ``units`` of the table, by name.
+    A category is its place among those that are shown: the most frequent ones, and the others
+    together. Numbers that were prepared are in the ``units`` of the table, by name.
     """
     encoder, names = getattr(search, "encoder_", None), feature_names(search)[shown]
     if encoder is None:
@@ -226,7 +221,7 @@ def values_of(search: Exploration, shown: np.ndarray, units: Mapping[str, Any]) 
             cells[:, i], categories[i] = _most_frequent(cells[:, i], known)
         elif name in units:
             cells[:, i] = Unit(*units[name]).back(cells[:, i])
-    return Values(cells, categories)
+    return cells, categories
 
 
 def _most_frequent(places: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray, list[str]]:

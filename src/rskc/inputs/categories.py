@@ -39,7 +39,7 @@ from rskc.inputs.frames import (
     refusal,
     text_of,
 )
-from rskc.solver.feature_groups import FeatureGroups, check_groups
+from rskc.solver.problem import FeatureGroups, check_groups
 from rskc.utils.wording import count, listed, percent, quoted, shortened
 
 __all__ = ["CategoryEncoder"]

@@ -27,20 +27,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rskc.engines import Engine
+from rskc.model import outliers
 from rskc.model.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
-from rskc.model.outliers import (
-    Thresholds,
-    any_of_outlying_cells,
-    far_of,
-    find_clump,
-    first_thresholds,
-    members_of,
-    reweight,
-)
 from rskc.solver import Problem, Solution, Starts, solve, solve_near
 from rskc.solver.alternate import is_guarded
 from rskc.solver.search import Sampled, search_size
-from rskc.solver.solve import carry, hand_back
+from rskc.solver.solution import carry, hand_back
 from rskc.solver.split_merge import FEWEST_OF_DOUBLED
 
 if TYPE_CHECKING:
@@ -111,7 +103,7 @@ class Clusters(NamedTuple):
 
         ``cases`` are the numbers that those of its engine have among all n.
         """
-        labels = self.engine.arrays.to_numpy(members_of(self.engine, self.solution))
+        labels = self.engine.arrays.to_numpy(outliers.members_of(self.engine, self.solution))
         members = np.full(n, -1, labels.dtype)
         members[cases] = labels
         return members
@@ -164,7 +156,7 @@ def solve_automatically(
         members = engine.arrays.from_numpy(clusters.members(engine.n_cases, kept))
         solution = reweight_all(engine, last, solution, members=members)
     elif left.outliers:
-        thresholds = first_thresholds(subset.engine, solution.centers, solution.weights)
+        thresholds = outliers.first_thresholds(subset.engine, solution.centers, solution.weights)
         del subset, clusters  # they have tables of the sample
         engine.forget_part()
         solution = reweight_all(engine, last, solution, thresholds=thresholds)
@@ -252,8 +244,8 @@ def _untrimmed(subset: Subset) -> Clusters | None:
     small = np.flatnonzero(sizes <= OVER_TRIM * engine.mass)
     shows_outliers = (
         sizes.min() < 2  # a case alone is not far from its center
-        or engine.arrays.count(far_of(engine, solution, ASIDE_CUTOFF).either)
-        or any_of_outlying_cells(engine, solution, small)
+        or engine.arrays.count(outliers.far_of(engine, solution, ASIDE_CUTOFF).either)
+        or outliers.any_of_outlying_cells(engine, solution, small)
     )
     return None if shows_outliers else Clusters(engine, plain, solution)
 
@@ -275,9 +267,9 @@ def _not_set_aside(clusters: Clusters) -> np.ndarray:
     All, if too few clusters would stay.
     """
     engine, problem, solution = clusters
-    aside = engine.arrays.to_numpy(far_of(engine, solution, ASIDE_CUTOFF).either)
+    aside = engine.arrays.to_numpy(outliers.far_of(engine, solution, ASIDE_CUTOFF).either)
     for _ in range(problem.n_clusters):
-        clump = find_clump(engine, solution, np.flatnonzero(aside)).cases
+        clump = outliers.find_clump(engine, solution, np.flatnonzero(aside)).cases
         if len(clump) == 0:
             break
         aside[clump] = False
@@ -292,10 +284,12 @@ def reweight_all(
     problem: Problem,
     solution: Solution,
     members: Any = None,
-    thresholds: Thresholds | None = None,
+    thresholds: outliers.Thresholds | None = None,
 ) -> Solution:
     """Let the distances of all cases decide, from the centers of some."""
-    last = reweight(engine, problem, solution.centers, solution.weights, members, thresholds)
+    last = outliers.reweight(
+        engine, problem, solution.centers, solution.weights, members, thresholds
+    )
     converged = solution.converged and last.converged
     return replace(last, path=(*solution.path, last.objective), converged=converged)
 
@@ -343,7 +337,7 @@ def tested_groups(engine: Engine, solution: Solution) -> tuple[np.ndarray, np.nd
 
     And the shares of them that are not trimmed: 1, but where one is trimmed in part.
     """
-    far = far_of(engine, solution)
+    far = outliers.far_of(engine, solution)
     out = solution.trimmed_weighted | solution.trimmed_unweighted | far.weighted | far.unweighted
     groups = engine.arrays.without(solution.labels, out)
     return engine.arrays.to_numpy(groups), engine.arrays.kept_shares(groups)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import fdtrc
 from scipy.stats import rankdata
 
-from rskc.solver.feature_groups import FeatureGroups
+from rskc.solver.problem import FeatureGroups
 
 # False discovery rate at which features are counted.
 LEVEL = 0.05

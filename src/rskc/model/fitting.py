@@ -41,22 +41,14 @@ from rskc.inputs.validation import (
     names_of_cases,
     validated,
 )
+from rskc.model import fitted
 from rskc.model.automatic import FitResult, LeftToData, mass_of, solve_automatically
 from rskc.model.cells import CUTOFF, FEW_CASES, shows_outlying_cells, solve_with_cells
-from rskc.model.fitted import (
-    ATTRIBUTES,
-    by_column,
-    by_number,
-    number_names,
-    outlying_cells,
-    predictor_of,
-)
 from rskc.model.outliers import CUTOFFS, Judgment, judge
 from rskc.model.warnings import on_cells, on_scales, warnings_of
 from rskc.solver import Problem, Starts, Warm, solve
-from rskc.solver.feature_groups import FeatureGroups, check_groups
-from rskc.solver.partition import INITS
-from rskc.solver.search import auto_inits, auto_starts, draw_cases, search_cases
+from rskc.solver.problem import FeatureGroups, check_groups
+from rskc.solver.search import INITS, auto_inits, auto_starts, draw_cases, search_cases
 from rskc.utils.verbosity import told
 from rskc.utils.wording import count
 
@@ -104,11 +96,11 @@ def fit(
         _store(model, engine, result, judged, weights)
         messages += on_scales(model, counted)
         if hasattr(model, "encoder_") and model.n_missing_:  # a category is one cell
-            model.n_missing_ = int(np.isnan(by_column(model, counted)).sum())
+            model.n_missing_ = int(np.isnan(fitted.by_column(model, counted)).sum())
     if weights.given is not None:
         model.sample_weight_ = weights.given
         _judge_others(model, X, engine, weights.given == 0)
-    model.outlying_cells_ = outlying_cells(model, X, model.labels_)
+    model.outlying_cells_ = fitted.outlying_cells(model, X, model.labels_)
     messages += on_cells(model)
     model.warnings_ = [str(message) for message in messages]
     model.warning_kinds_ = [message.kind for message in messages]
@@ -240,7 +232,7 @@ def overflow_explained(
             case, feature = np.unravel_index(np.nanargmax(np.abs(X)), X.shape)
             place = f"feature {feature}"
             if hasattr(model, "feature_names_in_"):
-                place = f"feature {number_names(model)[feature]!r:.80}"
+                place = f"feature {fitted.number_names(model)[feature]!r:.80}"
             # Without a name it is perhaps the number within a sample of a search.
             place += "" if case_names is None else f" of case {case_names.tolist()[case]!r:.80}"
         raise OverflowedError(engine.largest_cell(), place) from None
@@ -256,7 +248,7 @@ def _solve(
     unscaled = None  # which numbers stand for categories, which have no outlying cells
     if hasattr(model, "encoder_"):
         coded = [code.kind != NUMBERS for code in model.encoder_.columns_]
-        unscaled = by_number(model, np.array(coded))
+        unscaled = fitted.by_number(model, np.array(coded))
     if cutoff is not None and not is_auto:
         remedy = ' scales, "auto" or {None}'
         cutoff = check_real("cells", cutoff, 0, remedy=remedy)
@@ -276,7 +268,7 @@ def _store(
     model: Any, engine: Engine, result: FitResult, judged: Judgment, weights: CaseWeights
 ) -> None:
     """Set the attributes of fitted.ATTRIBUTES; a case of mass 1 weighs a unit."""
-    for name, attribute in ATTRIBUTES.items():
+    for name, attribute in fitted.ATTRIBUTES.items():
         if attribute.optional and name not in OF_VALIDATION:
             vars(model).pop(name, None)  # of an earlier fit
     solution, problem, features, cells = result
@@ -285,7 +277,7 @@ def _store(
     model.n_missing_ = engine.n_missing + engine.n_unobserved * engine.n_features
     model.labels_ = engine.returned(solution.labels, 0)
     model.cluster_centers_ = engine.as_result(solution.centers)
-    model.feature_weights_ = engine.as_result(by_column(model, solution.weights))
+    model.feature_weights_ = engine.as_result(fitted.by_column(model, solution.weights))
     model.trimmed_weighted_ = engine.returned(out, True)
     model.trimmed_unweighted_ = engine.returned(solution.trimmed_unweighted, False)
     model.trimmed_ = model.trimmed_weighted_ | model.trimmed_unweighted_
@@ -309,15 +301,15 @@ def _store(
     model.outliers_ = engine.returned(judged.outliers, True)
     model.cell_cutoff_, model.cell_scales_ = None, np.full(model.n_features_in_, np.inf)
     if cells is not None:
-        model.cell_cutoff_, model.cell_scales_ = cells.cutoff, by_column(model, cells.scales)
+        model.cell_cutoff_, model.cell_scales_ = cells.cutoff, fitted.by_column(model, cells.scales)
 
     groups, unit_weights = problem.feature_groups, solution.weights
     if features is not None:
         statistics, p_values = features.tests
         if groups is not None:  # each feature has the test of its group
             statistics, p_values = statistics[groups.numbers], p_values[groups.numbers]
-        model.feature_statistics_ = engine.as_result(by_column(model, statistics))
-        model.feature_p_values_ = engine.as_result(by_column(model, p_values))
+        model.feature_statistics_ = engine.as_result(fitted.by_column(model, statistics))
+        model.feature_p_values_ = engine.as_result(fitted.by_column(model, p_values))
         model.n_features_different_ = features.n_different
         model.n_features_enough_ = features.n_enough
     if groups is not None:
@@ -326,7 +318,7 @@ def _store(
         assert groups is not None
         model.group_names_ = groups.names
         model.group_weights_ = engine.as_result(unit_weights)
-        model.feature_group_ = by_column(model, groups.numbers)
+        model.feature_group_ = fitted.by_column(model, groups.numbers)
     model.l1_bound_ = problem.l1_bound
     if problem.n_features is not None:
         model.l1_bound_ = float(unit_weights.sum())
@@ -338,7 +330,7 @@ def _judge_others(model: Any, X: Any, engine: Engine, out: np.ndarray) -> None:
         return
     cases = rows_of(X, np.flatnonzero(out))
     cases = to_numpy(cases) if is_elsewhere(cases) else cases  # a sparse matrix stays one
-    judged = predictor_of(model).judged(cases)
+    judged = fitted.predictor_of(model).judged(cases)
     none = np.zeros(cases.shape[0], bool)
     values_of = {
         "labels_": judged.labels,

@@ -29,7 +29,7 @@ import numpy as np
 from rskc.engines import ArrayOps, Engine
 from rskc.inputs.medians import MAD_FACTOR, column_medians
 from rskc.solver import Problem, Solution
-from rskc.solver.finish import Held, finish, may_move
+from rskc.solver.solution import Held, finish, may_move
 
 # Cut-offs of the rules: MADs above the median.
 CUTOFFS = {"both": 3.0, "paper": 3.5}
@@ -93,10 +93,9 @@ def both_distances(
 
 def distances_of(engine: Engine, solution: Solution) -> Distances:
     """Return both distances of the cases of a solution."""
-    unweighted = solution.unweighted_costs
-    if unweighted is None:
-        unweighted = unweighted_to(engine, solution.labels, solution.centers)
-    return Distances(solution.costs, unweighted)
+    if solution.unweighted_costs is not None:
+        return Distances(solution.costs, solution.unweighted_costs)
+    return Distances(solution.costs, unweighted_to(engine, solution.labels, solution.centers))
 
 
 def members_of(engine: Engine, solution: Solution) -> Any:
@@ -136,27 +135,10 @@ def judge(engine: Engine, solution: Solution, rule: str, cutoff: float | None) -
     return Judgment(distances, thresholds, cutoff, thresholds.flag(distances).either)
 
 
-def far_cases(
-    engine: Engine,
-    distances: Distances,
-    members: Any,
-    sizes: np.ndarray,
-    cutoff: float = CUTOFFS["both"],
-) -> Distances:
-    """Return masks of the cases of a fit that each distance flags by the rule "both".
-
-    Every case is judged by its distance to the center without it. Where more than MOST_FLAGGED
-    would be flagged, as with few distinct values, only those at the largest distances are.
-    """
-    scale = _Scale.of(engine, distances, members, sizes)
-    return scale.beyond(scale.cutoff_for_few(cutoff))
-
-
 def far_of(engine: Engine, solution: Solution, cutoff: float = CUTOFFS["both"]) -> Distances:
     """Return masks of the cases of a solution that each distance flags."""
-    members = members_of(engine, solution)
-    distances = distances_of(engine, solution)
-    return far_cases(engine, distances, members, solution.kept_sizes, cutoff)
+    distances, members = distances_of(engine, solution), members_of(engine, solution)
+    return _Scale.of(engine, distances, members, solution.kept_sizes).far(cutoff)
 
 
 class _Scale(NamedTuple):
@@ -184,6 +166,14 @@ class _Scale(NamedTuple):
     def beyond(self, cutoff: float) -> Distances:
         """Return masks of the cases that each distance flags."""
         return Thresholds(*self.limits(cutoff)).flag(self.roots)
+
+    def far(self, cutoff: float = CUTOFFS["both"]) -> Distances:
+        """Return masks of the cases that each distance flags by the rule "both".
+
+        Every case is judged by its distance to the center without it. Where more than MOST_FLAGGED
+        would be flagged, as with few distinct values, only those at the largest distances are.
+        """
+        return self.beyond(self.cutoff_for_few(cutoff))
 
     def n_beyond(self, cutoff: float) -> float:
         """Count the cases that either distance flags."""
@@ -261,7 +251,7 @@ def reweight(
         solution = replace(solution, unweighted_costs=distances.unweighted)
         weights, sizes = solution.weights, solution.kept_sizes
         groups = arrays.as_run(members_of(engine, solution))
-        far = far_cases(engine, distances, arrays.only(groups), sizes)
+        far = _Scale.of(engine, distances, arrays.only(groups), sizes).far()
         flagged = _Flagged.of(arrays, solution.labels, far)
         if arrays.differ(flagged.groups, groups)[0] <= most or flagged.empties(arrays, sizes):
             break
@@ -317,7 +307,8 @@ def _first_flags(
         return _Flagged.of(arrays, labels, thresholds.flag(distances))
     groups = arrays.as_run(labels if members is None else members)
     sizes = arrays.sizes(groups, len(centers))[0]
-    flagged = _Flagged.of(arrays, labels, far_cases(engine, distances, arrays.only(groups), sizes))
+    far = _Scale.of(engine, distances, arrays.only(groups), sizes).far()
+    flagged = _Flagged.of(arrays, labels, far)
     if not flagged.empties(arrays, sizes):
         return flagged
     return flagged._replace(groups=groups, far=flagged.far & ~flagged.far)

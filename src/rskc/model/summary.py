@@ -12,14 +12,7 @@ from scipy.sparse import issparse
 
 from rskc.inputs.validation import is_word, validated
 from rskc.metrics import revised_silhouette
-from rskc.model.fitted import (
-    by_column,
-    case_names,
-    feature_names,
-    thresholds_of,
-    unequal_weights,
-    units_of,
-)
+from rskc.model import fitted
 from rskc.model.outliers import Distances
 from rskc.preprocessing.preparer import Unit
 from rskc.utils.wording import count, listed, number, on_outliers, shortened
@@ -69,7 +62,7 @@ class FeatureCounts(NamedTuple):
 
 def count_features(model: Any) -> FeatureCounts:
     """Count features of a fitted model, or groups of features."""
-    units = units_of(model)
+    units = fitted.units_of(model)
     weights = np.sort(units.weights.astype(float))[::-1]
     held = np.cumsum(weights)
     n_mostly = int(np.searchsorted(held, MOST_OF_WEIGHT * held[-1] * (1 - 1e-12))) + 1
@@ -104,7 +97,7 @@ def features_frame(model: Any) -> Any:
         described = model.encoder_.describe(centers)
         centers = [pd.Series(center, dtype=object) for center in described]
     columns = {
-        "feature": feature_names(model),
+        "feature": fitted.feature_names(model),
         "weight": weights,
         "rank": np.argsort(np.argsort(-weights, kind="stable")) + 1,
         "selected": weights > 0,
@@ -146,8 +139,8 @@ def cases_frame(model: Any, X: Any) -> Any:
     import pandas as pd
 
     distances = Distances(model.distances_, model.unweighted_distances_)
-    far, far_unweighted = thresholds_of(model).flag(distances)
-    columns = {"case": case_names(model)}
+    far, far_unweighted = fitted.thresholds_of(model).flag(distances)
+    columns = {"case": fitted.case_names(model)}
     if hasattr(model, "sample_weight_"):
         columns["weight"] = model.sample_weight_
     columns |= {
@@ -205,8 +198,8 @@ class FlaggedCells(NamedTuple):
 
 def flagged_cells(model: Any, X: Any) -> FlaggedCells:
     """Return the outlying cells of a fit, the farthest from its center first."""
-    centers = by_column(model, model.cluster_centers_)
-    cells = by_column(model, validated(model, X, False, centers.dtype))
+    centers = fitted.by_column(model, model.cluster_centers_)
+    cells = fitted.by_column(model, validated(model, X, False, centers.dtype))
     _check_cases(model, cells.shape[0])
     cases, features = model.outlying_cells_.nonzero()
     values = np.asarray(cells[cases, features]).ravel()
@@ -222,8 +215,8 @@ def frame_of_cells(model: Any, cells: FlaggedCells) -> Any:
     import pandas as pd
 
     columns = {
-        "case": case_names(model)[cells.cases],
-        "feature": feature_names(model)[cells.features],
+        "case": fitted.case_names(model)[cells.cases],
+        "feature": fitted.feature_names(model)[cells.features],
         "value": cells.values,
         "cluster": model.labels_[cells.cases],
         "center": cells.centers,
@@ -236,7 +229,7 @@ def observed_share(model: Any, X: Any) -> np.ndarray:
     """Return the share of the weight that is observed of each case."""
     used = np.flatnonzero(model.feature_weights_)
     weights = model.feature_weights_[used]
-    cells = by_column(model, validated(model, X, False, weights.dtype))[:, used]
+    cells = fitted.by_column(model, validated(model, X, False, weights.dtype))[:, used]
     if issparse(cells):  # nothing is missing
         return np.ones(cells.shape[0])
     # From what is missing: 1 is exact then, and cases without a value have 0 by the last digit.
@@ -324,7 +317,7 @@ def _results(model: Any) -> Iterator[tuple[str, str]]:
     n, K, p = len(model.labels_), len(model.cluster_centers_), model.n_features_in_
     sizes = listed(np.bincount(model.labels_, minlength=K), MOST_SIZES)
     yield "clusters", f"{count(K, 'cluster')} of {count(n, 'case')}: {sizes}"
-    if (weights := unequal_weights(model)) is not None:
+    if (weights := fitted.unequal_weights(model)) is not None:
         parts = [number(part, 6) for part in np.bincount(model.labels_, weights, K).tolist()]
         total = number(float(weights.sum()), 6)
         yield "weights", f"cases have a weight of {total}, by cluster: {listed(parts, MOST_SIZES)}"
@@ -332,7 +325,7 @@ def _results(model: Any) -> Iterator[tuple[str, str]]:
     total = f"{counts.n_features:,}{' groups' * (counts.noun != 'feature')}"
     largest = ", all the same"
     if model.l1_bound_ is not None:
-        names, weights, _ = units_of(model)
+        names, weights, _ = fitted.units_of(model)
         first = np.argsort(-weights, kind="stable")[: min(counts.n_selected, MOST_NAMES)]
         pairs = [f"{_in_one_piece(names[j])}{GLUE}{weights[j]:.3g}" for j in first]
         largest = f": {listed(pairs, MOST_NAMES, counts.n_selected)}"
@@ -359,8 +352,9 @@ def words_on_cells(model: Any) -> str:
     total, n_features = int(per_feature.sum()), int(np.count_nonzero(per_feature))
     if total == 0:
         return f"no cell is outlying beyond {model.cell_cutoff_:g} scales of its feature"
+    features, cases = fitted.feature_names(model), fitted.case_names(model)
     most = []
-    for counts, names in ((per_feature, feature_names(model)), (per_case, case_names(model))):
+    for counts, names in ((per_feature, features), (per_case, cases)):
         largest = int(counts.argmax())
         most.append(f"{_in_one_piece(names[largest])} ({counts[largest]:,})")
     are = "is" if total == 1 else "are"
@@ -376,7 +370,7 @@ def _farthest_cases(model: Any, mask: np.ndarray) -> str:
     if len(cases) == 0:
         return "none"
     first = cases[np.argsort(-model.distances_[cases], kind="stable")][:MOST_NAMES]
-    names = [_in_one_piece(name) for name in case_names(model)[first]]
+    names = [_in_one_piece(name) for name in fitted.case_names(model)[first]]
     return f"{count(len(cases), 'case')}: {listed(names, MOST_NAMES, len(cases))}"
 
 

@@ -20,9 +20,8 @@ from rskc.model.cells import MANY_CELLS
 from rskc.model.fitted import feature_names, number_names
 from rskc.model.outliers import find_clump
 from rskc.solver import Solution
-from rskc.solver.feature_groups import count_active
-from rskc.solver.finish import RIVAL_CASES
-from rskc.solver.problem import Rival
+from rskc.solver.problem import Rival, count_active
+from rskc.solver.solution import RIVAL_CASES
 from rskc.utils.wording import cleaned, count, listed
 
 # Numbers beside categories that have a larger robust standard deviation count more than 14 times as

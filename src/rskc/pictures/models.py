@@ -136,14 +136,6 @@ class Plane(NamedTuple):
         return np.where(outliers, own <= farthest[labels], is_other)
 
 
-class Frame(NamedTuple):
-    """The part of a plane that is drawn."""
-
-    low: np.ndarray
-    high: np.ndarray
-    n_beyond: int  # outliers outside of it
-
-
 def plane_of(model: Any, X: Any, cases: JudgedCases, kind: str) -> Plane:
     """Place cases in two dimensions.
 
@@ -241,8 +233,8 @@ def frame_of(
     outliers: np.ndarray,
     centers: np.ndarray,
     margin: float = MARGIN,
-) -> Frame:
-    """Frame all centers and cases that are no outliers, with some room for outliers."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of a frame around centers and cases, with some room for outliers."""
     regular = positions if outliers.all() else positions[~outliers]
     regular = np.concatenate([regular, centers[np.unique(labels)]])
     low, high = regular.min(axis=0), regular.max(axis=0)
@@ -251,17 +243,22 @@ def frame_of(
     low = np.maximum(everything.min(axis=0), low - room)
     high = np.minimum(everything.max(axis=0), high + room)
     flat = 0.5 * (high <= low)
-    low, high = low - flat, high + flat
-    beyond = np.any((positions < low) | (positions > high), axis=1)
-    return Frame(low, high, int(beyond.sum()))
+    return low - flat, high + flat
 
 
-# Silhouettes
+# Cases in the order of their clusters
 
 
 def stacked(labels: np.ndarray, gap: float) -> np.ndarray:
     """Place cases, sorted by cluster, one after another with a gap after each cluster."""
     return np.arange(len(labels)) + gap * np.unique(labels, return_inverse=True)[1]
+
+
+def rows_by_cluster(labels: np.ndarray) -> np.ndarray:
+    """Return the row of each case, sorted by cluster, within clusters in the order of the table."""
+    rows = np.empty(len(labels), int)
+    rows[np.argsort(labels, kind="stable")] = np.arange(len(labels))
+    return rows
 
 
 # The heat map
@@ -287,23 +284,6 @@ def symmetric_limits(values: np.ndarray) -> tuple[float, float]:
     seen = values[np.isfinite(values)]
     end = np.abs(np.quantile(seen, [LOW, HIGH])).max() if len(seen) else 1.0
     return (-end, end) if end > 0 else (-0.5, 0.5)
-
-
-# Outlying cells
-
-
-class SortedRows(NamedTuple):
-    """The cases of a table in the order of their clusters."""
-
-    places: np.ndarray  # (n,) row of each case
-    ends: np.ndarray  # (K,) of the rows of each cluster
-
-
-def rows_by_cluster(labels: np.ndarray) -> SortedRows:
-    """Sort cases by cluster, within clusters in the order of the table."""
-    places = np.empty(len(labels), int)
-    places[np.argsort(labels, kind="stable")] = np.arange(len(labels))
-    return SortedRows(places, np.cumsum(np.bincount(labels)))
 
 
 # The two distances

@@ -407,7 +407,9 @@ def _clipped(X: np.ndarray) -> np.ndarray:
     """
     variances, few = np.ones(len(X)), np.arange(len(X))
     for step in (max(1, X.shape[1] // 100), 1):  # of most rows some cells show many values
-        n_values = np.minimum(_count_values(X[few, ::step]), len(VARIANCES) - 1)
+        ordered = np.sort(X[few, ::step], axis=1)  # NaN comes last
+        n_values = ~np.isnan(ordered[:, 0]) + (ordered[:, 1:] > ordered[:, :-1]).sum(axis=1)
+        n_values = np.minimum(n_values, len(VARIANCES) - 1)
         variances[few] = VARIANCES[n_values]
         few = few[n_values < len(VARIANCES) - 1]
     low, middle, high = _quantiles(X, np.array([0.1, 0.5, 0.9]))
@@ -439,14 +441,6 @@ def _quantiles(X: np.ndarray, shares: np.ndarray) -> np.ndarray:
     )
     part = places - below
     return np.where(part < 0.5, low + (high - low) * part, high - (high - low) * (1 - part))
-
-
-def _count_values(X: np.ndarray) -> np.ndarray:
-    """Count the distinct observed cells of each row."""
-    ordered = np.sort(X, axis=1)  # NaN comes last
-    return (ordered[:, :1] == ordered[:, :1]).sum(axis=1) + (ordered[:, 1:] > ordered[:, :-1]).sum(
-        axis=1
-    )
 
 
 SCALES = {"mad": _mads, "std": _deviations, "clipped": _clipped}

@@ -11,7 +11,8 @@ from rskc.markers import MarkerEffects, markers_frame
 from rskc.model.fitted import number_names, number_weights
 from rskc.model.summary import in_units
 from rskc.pictures import models as pictures
-from rskc.report._facts import CHART_WIDTH, Facts, clean_names, plain_numbers
+from rskc.report._facts import CHART_WIDTH, Facts
+from rskc.utils.webpage import clean_names, plain_numbers
 from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 
 MOST_MARKERS = 5  # of a cluster in the table of markers

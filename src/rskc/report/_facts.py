@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterable, Mapping
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -15,13 +16,7 @@ from rskc.estimator import RobustSparseKMeans
 from rskc.inputs.case_weights import mean_by_weight
 from rskc.inputs.labels import in_order, read_two
 from rskc.metrics import revised_silhouette
-from rskc.model.fitted import (
-    by_column,
-    feature_names,
-    judge_cases,
-    thresholds_of,
-    unequal_weights,
-)
+from rskc.model.fitted import by_column, feature_names, judge_cases, thresholds_of, unequal_weights
 from rskc.model.outliers import Distances
 from rskc.model.summary import (
     bounds_cells,
@@ -31,8 +26,11 @@ from rskc.model.summary import (
     in_units,
 )
 from rskc.pictures import models as pictures
+from rskc.utils.webpage import clean_names, plain_numbers
 from rskc.utils.wording import cleaned, number
 
+TEMPLATES = Path(__file__).parent / "templates"
+WORDS = tomllib.loads((TEMPLATES / "words.toml").read_text("utf-8"))
 # Distances may differ from those of the fit by rounding (float32), not by more than this share.
 ROUNDING = 0.01
 CHART_WIDTH = 48  # characters of a name in charts, which hold each name several times
@@ -44,19 +42,6 @@ MOST_WITH_CELLS = 8  # features, and cases, with the most outlying cells
 RULES = ("no", "weighted", "unweighted", "both")  # which flagged or trimmed a case
 Units = Mapping[str, tuple[float, float]]
 NO_UNITS: Units = MappingProxyType({})
-
-
-def clean_names(names: Iterable[Any], width: int = 120) -> list[str]:
-    """Return names that any browser can show."""
-    return [cleaned(name, width) for name in names]
-
-
-def plain_numbers(values: Any, digits: int = 4) -> list:
-    """Return numbers for JSON: this many significant digits, None for what is not finite."""
-    array = np.asarray(values)
-    if array.dtype.kind in "biu":
-        return array.astype(int).tolist()
-    return [float(f"{v:.{digits}g}") if math.isfinite(v) else None for v in array.tolist()]
 
 
 class Facts:
@@ -144,80 +129,64 @@ def _check_same_data(known: np.ndarray, found: np.ndarray) -> None:
         )
 
 
-# Tables: a heading and the values of each column, by its key
+# Tables: the values of each column by its key, of which the heading is in the words of the page
 
-Columns = dict[str, tuple[str, np.ndarray]]
-FEATURE_LABELS = {
-    "feature": "Feature",
-    "rank": "Rank",
-    "weight": "Weight",
-    "group": "Group",
-    "group_weight": "Weight of the group",
-    "outlying_cells": "Outlying cells",
-    "probability": "Selected, share",
-}
+Columns = dict[str, np.ndarray]
+FEATURE_COLUMNS = "feature rank weight group group_weight outlying_cells probability"
 
 
 def features_table(facts: Facts, probabilities: np.ndarray | None = None) -> dict[str, Any]:
     """Return a row for each feature, the largest weight first."""
-    model, labels = facts.model, dict(FEATURE_LABELS)
+    model = facts.model
     frame = in_units(features_frame(model), facts.units).assign(feature=facts.feature_names)
     if "group" in frame:
         frame["group"] = clean_names(frame["group"])
     if probabilities is not None:
         frame["probability"] = probabilities.round(3)
-    for k in range(facts.K if facts.K <= MOST_CENTERS else 0):
-        labels[center := f"center_{k}"] = f"Center {k}"
-        if hasattr(model, "encoder_"):  # in words where there are categories
-            words = [x if isinstance(x, str) else number(x, 4) for x in frame[center]]
-            frame[center] = clean_names(words)
+    centers = [f"center_{k}" for k in range(facts.K if facts.K <= MOST_CENTERS else 0)]
+    for center in centers if hasattr(model, "encoder_") else ():  # in words: some are categories
+        words = [x if isinstance(x, str) else number(x, 4) for x in frame[center]]
+        frame[center] = clean_names(words)
     if model.n_missing_:
-        labels["missing"] = "Missing cells"
         frame["missing"] = np.count_nonzero(np.isnan(facts.columns), axis=0)
     frame = frame.iloc[np.argsort(-facts.weights, kind="stable")]
-    columns = {
-        name: (label, frame[name].to_numpy()) for name, label in labels.items() if name in frame
-    }
-    keep = _fitting(columns, np.arange(facts.p), MOST_FOR_FEATURES)
-    return _table(columns, keep, "features with the largest weights")
+    keys = [*FEATURE_COLUMNS.split(), *centers, "missing"]
+    columns = {key: frame[key].to_numpy() for key in keys if key in frame}
+    which = "features with the largest weights"
+    return _table(columns, np.arange(facts.p), MOST_FOR_FEATURES, which)
 
 
 def cases_table(
     facts: Facts, labels: Any = None, stability: np.ndarray | None = None, taken: int = 0
 ) -> dict[str, Any]:
     """Return a row for each case, in the order of the data; other tables have ``taken`` bytes."""
-    model, rules = facts.model, np.array(RULES, object)
+    model, rules, silhouette = facts.model, np.array(RULES, object), facts.silhouette
     trimmed = model.trimmed_weighted_ + 2 * model.trimmed_unweighted_.astype(int)
-    columns = {"case": ("Case", np.array(facts.case_names, object))}
-    if facts.case_weights is not None:
-        columns["weight"] = "Weight", facts.case_weights
-    columns |= {
-        "cluster": ("Cluster", facts.labels),
-        "distance": ("Weighted distance", facts.distances),
-        "unweighted": ("Unweighted", facts.unweighted),
-        "outlier": ("Outlier", np.where(facts.blind, "no data", rules[facts.flags])),
-        "trimmed": ("Trimmed", rules[trimmed]),
+    columns = {
+        "case": np.array(facts.case_names, object),
+        "weight": facts.case_weights,
+        "cluster": facts.labels,
+        "distance": facts.distances,
+        "unweighted": facts.unweighted,
+        "outlier": np.where(facts.blind, "no data", rules[facts.flags]),
+        "trimmed": rules[trimmed],
+        "outlying_cells": None if facts.cells is None else counts_of_cells(model, axis=1),
     }
-    if facts.cells is not None:
-        columns["outlying_cells"] = "Outlying cells", counts_of_cells(model, axis=1)
-    if facts.silhouette is not None:
-        columns["second"] = "Second cluster", facts.silhouette.second
-        values = np.where(facts.seen, facts.silhouette.values.round(3), np.nan)
-        columns["silhouette"] = "Silhouette", values
-    if stability is not None:
-        columns["stability"] = "Stability", stability.round(3)
+    if silhouette is not None:
+        columns["second"] = silhouette.second
+        columns["silhouette"] = np.where(facts.seen, silhouette.values.round(3), np.nan)
+    columns["stability"] = None if stability is None else stability.round(3)
     if labels is not None:
         classes = in_order(read_two(labels=labels, clusters=facts.labels)[0])
-        names = np.array(clean_names(classes.names, 40), object)
-        columns["class"] = "Known class", names[classes.codes]
+        columns["class"] = np.array(clean_names(classes.names, 40), object)[classes.codes]
+    known = {key: values for key, values in columns.items() if values is not None}
     far_first = np.argsort(-facts.distances, kind="stable")
-    keep = _fitting(columns, far_first, MOST_BYTES - taken)
-    return _table(columns, keep, "cases farthest from their centers")
+    return _table(known, far_first, MOST_BYTES - taken, "cases farthest from their centers")
 
 
 def _fitting(columns: Columns, order: np.ndarray, budget: int) -> np.ndarray:
     """Return the first rows in this order whose JSON fits into the budget, sorted."""
-    names, *others = (values for _, values in columns.values())
+    names, *others = columns.values()
     sample = order[:: len(order) // 1000 + 1]
     row = 0.0
     for values in others:  # words are stored once
@@ -233,18 +202,20 @@ def json_bytes(value: Any) -> int:
     return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
 
 
-def _table(columns: Columns, keep: np.ndarray, which: str) -> dict[str, Any]:
-    """Return rows as plain columns; words that repeat are stored once, with codes."""
+def _table(columns: Columns, order: np.ndarray, budget: int, which: str) -> dict[str, Any]:
+    """Return the rows that fit, as plain columns; words that repeat are stored once, with codes."""
+    keep = _fitting(columns, order, budget)
     described, data, words = [], {}, {}
-    for key, (label, values) in columns.items():
+    for key, values in columns.items():
         kind = {"O": "text", "b": "flag"}.get(values.dtype.kind, "number")
+        label = WORDS["headings"].get(key, key.replace("_", " ").capitalize())
         described.append({"key": key, "label": label, "kind": kind})
         data[key] = values[keep].tolist() if kind == "text" else plain_numbers(values[keep])
         if kind == "text" and len(data) > 1:
             words[key] = list(dict.fromkeys(data[key]))
             codes = {word: i for i, word in enumerate(words[key])}
             data[key] = [codes[word] for word in data[key]]
-    n, held = len(values), len(keep)
+    n, held = len(order), len(keep)
     note = "" if held == n else f"Of {n:,}, the table holds the {held:,} {which}."
     return {"columns": described, "data": data, "words": words, "n_rows": n, "note": note}
 

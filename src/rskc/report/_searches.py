@@ -7,11 +7,11 @@ also describes the curve.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from rskc.report._facts import Facts, plain_numbers
+from rskc.report._facts import Facts
 from rskc.selection.findings import AXES, Curve, describe, p_value
 from rskc.selection.stability import (
     Stability,
@@ -20,6 +20,7 @@ from rskc.selection.stability import (
     stability_for,
     stability_of_cases,
 )
+from rskc.utils.webpage import plain_numbers
 from rskc.utils.wording import count, listed, number, percent, sentence_list
 
 STABLE_CASE = 0.9  # share of the half-samples that give a case the same cluster
@@ -29,29 +30,23 @@ WORDS = {0.85: "stable", 0.6: "fairly stable", 0.0: "unstable"}
 MOST_NAMES = 12
 
 
-class Searched(NamedTuple):
-    """What searches found, as the page says it and the file of a model keeps it."""
+def searched(facts: Facts, searches: Any) -> dict[str, Any]:
+    """Return what searches found, as the page says it and the file of a model keeps it.
 
-    sections: list[dict[str, Any]]
-    sure: dict[str, Any] | None  # of a stability search, as the rest
-    clusters: list[float] | None = None  # stability, where the search is about the model
-    cases: np.ndarray | None = None  # stability
-    features: np.ndarray | None = None  # selection probabilities
-
-
-def searched(facts: Facts, searches: Any) -> Searched:
-    """Return what searches found, and what half-samples know of the clusters of the page."""
+    Of a stability search that is about the clusters of the page also the stability of these and of
+    the cases, and how often features were selected.
+    """
     given = searches if isinstance(searches, Iterable) else [searches]
-    said = Searched([_section(search) for search in given], how_sure(facts, searches))
-    search = stability_for(searches, facts.model)
+    sections, search = [_section(search) for search in given], stability_for(searches, facts.model)
+    found = {"sections": sections, "sure": how_sure(facts, searches)}
     if search is None or facts.K == 1:
-        return said
+        return found | dict.fromkeys(("clusters", "cases", "features"))
     is_whole = facts.n == search.n_samples_  # of large tables, the page shows some of the cases
-    return said._replace(
-        clusters=search.cluster_stability_.tolist(),
-        cases=stability_of_cases(search, 0, facts.n) if is_whole else None,
-        features=search.selection_probabilities_,
-    )
+    return found | {
+        "clusters": search.cluster_stability_.tolist(),
+        "cases": stability_of_cases(search, 0, facts.n) if is_whole else None,
+        "features": search.selection_probabilities_,
+    }
 
 
 def _section(search: Any) -> dict[str, Any]:
@@ -65,7 +60,7 @@ def _section(search: Any) -> dict[str, Any]:
         "explain": finding.explanation,
         "notes": finding.changes,
         "suggests": finding.suggests,
-        "table": finding.table._asdict(),
+        "table": finding.table,
         "n_slices": getattr(search, "n_slices_", None),  # of a gradient
         "alt": f"{curve.name.capitalize()} by {AXES[curve.by]}, {' to '.join(ends)}: "
         f"{sentence_list([line.label for line in curve.lines], 6)}. Chosen: {finding.result}.",

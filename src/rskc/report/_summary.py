@@ -22,19 +22,18 @@ from rskc.report._charts import charts_of
 from rskc.report._clusters import cards_of, clusters_of, markers_of
 from rskc.report._facts import (
     NO_UNITS,
+    WORDS,
     Facts,
     Units,
     cases_table,
     cells_of,
-    clean_names,
     features_table,
     json_bytes,
-    plain_numbers,
 )
-from rskc.report._searches import Searched, searched
+from rskc.report._searches import searched
 from rskc.report._words import advise, meaning
 from rskc.utils.snippets import LONGEST, in_python, parameters_of, snippet_of
-from rskc.utils.webpage import identity
+from rskc.utils.webpage import clean_names, identity, plain_numbers
 from rskc.utils.wording import cleaned, count, number, percent
 from rskc.versions import environment
 
@@ -42,32 +41,6 @@ PACKAGES = ("rskc", "numpy", "scipy", "scikit-learn", "python", "passes")
 # What is known of a run that is written in Python, and not as words.
 IN_SNIPPET = ("standardizer", "reader")
 FIRST_CASE = "first case"  # of a table whose cases have no names: where it is, such as "line 2"
-LABELS = {
-    "command": "Command",
-    "file": "File",
-    "sha256": "SHA-256 of the file",
-    "standardization": "Standardization",
-    "date": "Date",
-}
-MEANINGS = {
-    "n_clusters": "number of clusters",
-    "trim": "share of the cases that each of the two rules trims; auto: the outlying ones",
-    "cells": "scales beyond which a cell is outlying; auto: 3.3 where many cases have such cells",
-    "l1_bound": "bound on the sum of the weights: the lower, the fewer features; auto: as many "
-    "as differ between the clusters",
-    "n_features": "wanted number of features, or of feature groups",
-    "feature_groups": "features that share one weight",
-    "categorical": "columns whose numbers stand for categories",
-    "ordinal": "columns whose categories have an order",
-    "init": "how starting centers are found",
-    "n_init": "number of restarts",
-    "max_iter": "most iterations",
-    "tol": "change at which iterations end",
-    "reweight": "whether the distances decide in the end which cases make the centers",
-    "outlier_rule": "both: by the weighted and the unweighted distance; paper: by the weighted one",
-    "outlier_cutoff": "number of MADs above the median that make an outlier",
-    "random_state": "seed",
-}
 
 
 def summarize(
@@ -92,7 +65,7 @@ def summarize(
     those of the table before. ``kept`` is what ``to_keep`` returned for the searches.
     """
     facts, run = Facts(model, X, case_names, units), run or {}
-    known = searched(facts, searches) if kept is None else Searched(**kept)
+    known = searched(facts, searches) if kept is None else kept
     summary = {
         "identity": identity("report", facts.labels),
         "title": "Robust and sparse K-means" if title is None else cleaned(title, 200),
@@ -102,10 +75,10 @@ def summarize(
         "truth": None if labels is None else _truth(facts, labels),
     }
     effects = effects_of(facts.model, facts.X)
-    markers = markers_of(facts, effects, known.features)
-    cards = cards_of(facts, effects, markers, known.sure)
-    features = features_table(facts, known.features)
-    cases = cases_table(facts, labels, known.cases, json_bytes(features["data"]))
+    markers = markers_of(facts, effects, known["features"])
+    cards = cards_of(facts, effects, markers, known["sure"])
+    features = features_table(facts, known["features"])
+    cases = cases_table(facts, labels, known["cases"], json_bytes(features["data"]))
     if FIRST_CASE in run:
         first = f"case 0 is {cleaned(run[FIRST_CASE], 40)} of the file."
         cases["note"] = f"Cases are numbered from 0: {first} {cases['note']}".strip()
@@ -138,10 +111,10 @@ def numbers_of(model: Any, X: Any, searches: Any = ()) -> dict[str, Any]:
 
 def to_keep(model: Any, X: Any, searches: Any) -> dict[str, Any]:
     """Return what a page says of searches, as arrays, lists and words that a file can hold."""
-    return searched(Facts(model, X), searches)._asdict()
+    return searched(Facts(model, X), searches)
 
 
-def _numbers(facts: Facts, known: Searched) -> dict[str, Any]:
+def _numbers(facts: Facts, known: Mapping[str, Any]) -> dict[str, Any]:
     """Return the numbers that sentences and advice are made of."""
     return {
         "data": _data(facts),
@@ -150,9 +123,9 @@ def _numbers(facts: Facts, known: Searched) -> dict[str, Any]:
         "cells": cells_of(facts),
         "warnings": list(facts.model.warnings_),
         "warning_kinds": list(facts.model.warning_kinds_),
-        "searches": known.sections,
-        "sure": known.sure,
-        "stability": known.clusters,
+        "searches": known["sections"],
+        "sure": known["sure"],
+        "stability": known["clusters"],
     }
 
 
@@ -270,18 +243,16 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
             {
                 "name": name,
                 "value": f"{value:.6g}" if isinstance(value, float) else in_python(value),
-                "meaning": MEANINGS.get(name, ""),
+                "meaning": WORDS["parameters"].get(name, ""),
             }
             for name, value in parameters_of(model).items()
         ],
-        "found": [
-            {"label": label, "value": value} for label, value in found.items() if value != "–"
-        ],
-        "run": [
-            {"label": LABELS.get(key, cleaned(key, 60)), "value": cleaned(value, LONGEST)}
+        "found": {label: value for label, value in found.items() if value != "–"},
+        "run": {
+            WORDS["run"].get(key, cleaned(key, 60)): cleaned(value, LONGEST)
             for key, value in run.items()
             if key not in (*IN_SNIPPET, FIRST_CASE)
-        ],
+        },
         "versions": {name: installed[name] for name in PACKAGES},
         "seeded": model.random_state is not None,
         "snippet": "\n".join(lines),

@@ -1,37 +1,70 @@
-"""Pieces of Vega-Lite that charts are made of, their colors, and the entries of their keys.
+"""The Vega-Lite specifications of charts, their colors, and the entries of their keys.
 
-Names given by the user are values of data and never names of fields. Colors are variables of the
-style sheet, so that light, dark and print each have their own.
+The specifications are in ``templates/charts.json``, where ``"$name"`` stands for a value. Names
+given by the user are values of data and never names of fields. Colors are variables of the style
+sheet, so that light, dark and print each have their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
+import json
 from typing import Any
 
 from rskc.pictures.palette import DARK_PALETTE, MARKERS, PALETTE, cluster_markers
+from rskc.report._facts import TEMPLATES
 
 Chart = dict[str, Any]
 
-INK, SOFT, PAPER, EDGE = "var(--ink)", "var(--soft)", "var(--paper)", "var(--edge)"
-BLUE, ORANGE = "var(--c0)", "var(--c5)"
+INK, SOFT, BLUE, ORANGE = "var(--ink)", "var(--soft)", "var(--c0)", "var(--c5)"
 RED, DEEP_BLUE = "#b2182b", "#2166ac"  # of the scheme redblue
 SHAPES = dict(
     zip(MARKERS, ("circle", "square", "diamond", "triangle-down", "triangle-up"), strict=True)
 )
 MOST_IN_KEY, MOST_TO_REPEAT = 40, 12  # clusters in the first key, and in those of later charts
-FEW_POINTS = 400  # up to this many points are drawn larger
-NAMES = ("case", "feature", "flag", "cell", "cluster", "label", "above")
 NUMBER = ",.4~r"  # four digits, no exponent
-# Zoomed with Ctrl and the wheel (or two fingers): the wheel alone scrolls the page.
-ZOOM = {
-    "name": "zoom",
-    "select": {"type": "interval", "zoom": "wheel![event.ctrlKey || event.metaKey]"},
-    "bind": "scales",
-}
-NONE: Mapping[str, Any] = MappingProxyType({})
-DASHES = [[1, 0], [5, 4], [2, 3], [8, 3, 2, 3]]
+WORDS = ("title", "caption", "hint")  # of the file, beside the specification
+SPECS: Chart = json.loads((TEMPLATES / "charts.json").read_text("utf-8"))
+SIZE: Chart = {"width": "container", "autosize": {"type": "fit-x"}}
+
+
+def spec(name: str, values: Chart) -> Chart:
+    """Return one of the specifications with its values, as wide as the page.
+
+    A layer with an ``if`` is left out where that value is None.
+    """
+    values = SPECS["shared"] | values
+
+    def filled(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {key: filled(value) for key, value in part.items() if key != "if"}
+        if isinstance(part, list):
+            return [filled(each) for each in part if not _is_left_out(each, values)]
+        return values[part[1:]] if isinstance(part, str) and part.startswith("$") else part
+
+    look = {key: value for key, value in SPECS[name].items() if key not in WORDS}
+    return SIZE | filled(look)
+
+
+def _is_left_out(part: Any, values: Chart) -> bool:
+    return isinstance(part, dict) and "if" in part and values[part["if"]] is None
+
+
+def chart(
+    name: str, *, alt: str, data: Chart, key: Any = (), notes: Any = (), **values: Any
+) -> Chart:
+    """Make a chart of its words, its data and the values of its specification."""
+    words = {part: text.format_map(values) for part, text in SPECS[name].items() if part in WORDS}
+    drawn = {"key": list(key), "spec": spec(name, values), "data": data}
+    return {"id": name, "alt": alt, "notes": list(notes), **words, **drawn}
+
+
+def number_format(values: list[float]) -> str:
+    """Choose digits, or powers of ten where these would be many: distances in millionths."""
+    largest = max(map(abs, values), default=1.0)
+    return NUMBER if 1e-3 <= largest < 1e9 or largest == 0 else ".3~e"
+
+
+# Colors and keys
 
 
 def palette_style() -> str:
@@ -48,76 +81,15 @@ def color_variables(K: int) -> list[str]:
     return [f"var(--c{k % len(PALETTE)})" for k in range(K)]
 
 
-# Channels, marks, layers and charts
-
-
-def field(name: str, kind: str = "quantitative", title: str | None = None, **more: Any) -> Chart:
-    """Make a channel of an encoding; layers that share an axis must give it the same title."""
-    return {"field": name, "type": kind, "title": title, **more}
-
-
 def look(name: str, values: Any, styles: Any) -> Chart:
-    """Make a channel that gives each value of a field a style; the page writes the legend."""
+    """Give each value of a field a style; the page writes the legend."""
     scale = {"domain": list(values), "range": list(styles)}
-    return field(name, "nominal", scale=scale, legend=None)
+    return {"field": name, "type": "nominal", "title": None, "scale": scale, "legend": None}
 
 
-def by_cluster(K: int, shapes: bool = False) -> Chart:
-    """Color by cluster, or give each its shape."""
-    styles = [SHAPES[marker] for marker in cluster_markers(K)] if shapes else color_variables(K)
-    return look("cluster", list(range(K)), styles)
-
-
-def mark(kind: str, **style: Any) -> Chart:
-    """Make a mark; points that are too far out are cut at the frame."""
-    clip = {"clip": True} if kind in ("point", "text") else {}
-    return {"type": kind, **clip, **style}
-
-
-def layer(data: str, mark: Chart, encoding: Chart, where: str = "", params: Any = ()) -> Chart:
-    """Make a layer of marks, one for each row of a data set that passes a test."""
-    made: Chart = {"data": {"name": data}, "mark": mark, "encoding": encoding}
-    made |= {"transform": [{"filter": where}]} if where else {}
-    return made | ({"params": params} if params else {})
-
-
-def line_at(axis: str, place: float, color: str, **style: Any) -> Chart:
-    """Make a layer of one line across the chart."""
-    rule = mark("rule", stroke=color, strokeWidth=1.4, clip=True, **style)
-    encoding = {axis: {"datum": place, "type": "quantitative"}}
-    return {"data": {"values": [{}]}, "mark": rule, "encoding": encoding}
-
-
-def strip(data: str, K: int, **channels: Any) -> Chart:
-    """Make a layer of clusters in their colors, on the left of a table in colors."""
-    place = {"x": {"value": -14}, "x2": {"value": -4}, "fill": by_cluster(K)}
-    return layer(data, mark("rect", strokeWidth=0, clip=False), place | channels)
-
-
-def spec(height: int, layers: list[Chart], lists: Mapping[str, Any] = NONE, **more: Any) -> Chart:
-    """Make a drawing of layers, as wide as the page; expressions may use the lists by name."""
-    size = {"width": "container", "height": height, "autosize": {"type": "fit-x"}}
-    params = [{"name": name, "value": value} for name, value in lists.items()]
-    return {**size, "layer": layers, **({"params": params} if params else {}), **more}
-
-
-def number_format(values: list[float]) -> str:
-    """Choose digits, or powers of ten where these would be many: distances in millionths."""
-    largest = max(map(abs, values), default=1.0)
-    return NUMBER if 1e-3 <= largest < 1e9 or largest == 0 else ".3~e"
-
-
-def tips(number: str = NUMBER, /, **titles: str) -> list[Chart]:
-    """Make what is shown when a mark is pointed at; names are of cases and features."""
-    # The page adds to each row with a cluster what this is called.
-    return [
-        {"field": "called" if key == "cluster" else key, "title": title}
-        | ({"type": "nominal"} if key in NAMES else {"type": "quantitative", "format": number})
-        for key, title in titles.items()
-    ]
-
-
-# Keys
+def by_cluster(K: int) -> Chart:
+    """Color by cluster."""
+    return look("cluster", range(K), color_variables(K))
 
 
 def entry(shape: str, color: str, label: str) -> Chart:
@@ -125,7 +97,7 @@ def entry(shape: str, color: str, label: str) -> Chart:
     return {"shape": shape, "color": color, "label": label}
 
 
-def cluster_key(sizes: Any, most: int = MOST_IN_KEY) -> list[Chart]:
+def cluster_key(sizes: Any, most: int = MOST_TO_REPEAT) -> list[Chart]:
     """Make the entries of the key for clusters, if there are not too many."""
     K = len(sizes)
     looks = zip(color_variables(K), cluster_markers(K), sizes, strict=True)

@@ -14,9 +14,11 @@ from typing import Any
 from rskc.exceptions import NO_OTHER_NAMES, KnownNames
 from rskc.inputs.columns import SKEWED
 from rskc.model.warnings import KINDS
+from rskc.report._facts import WORDS
 from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 
 Summary = Mapping[str, Any]
+ADVICE = WORDS["advice"]
 
 LOW_SILHOUETTE = 0.25  # noise in hundreds of features has 0.2 to 0.3; digits .48, the paper's .54
 LOW_IN_CLUSTER = 0.15
@@ -31,74 +33,8 @@ LONGEST_WARNING = 600
 MANY_OUTLIERS = 0.15  # of the cases
 UNSTABLE = 0.6  # median Jaccard index of a cluster over half-samples
 MOST_WEIGHT = 0.8  # squared weight of a single feature, of three and more
-# Findings for which the answer should not be trusted: they stand at the top.
-ALARMS = (
-    *("A gradient", "Many outliers", "Unstable clusters", "One feature decides"),
-    *("Small clusters", "Clusters overlap", "No feature differs", "Not converged"),
-)
 STANDARDIZE = "Preparer() in a pipeline"  # a name that is empty where this was done already
 ON_UNITS = {"numbers not standardized", "units differ"}  # kinds of warnings
-# What to look at again: findings with remedies. In braces stand values of the finding, and the
-# parameters and searches, which the reader may know by other names.
-ADVICE = {
-    "A gradient": "The cases lie along a gradient without gaps: any clusters are slices of it. To "
-    "divide it all the same, use {setting}.",
-    "Many outliers": "{share} of the cases look like outliers, and the clusters are those of the "
-    "others. {remedy}.",
-    "Unstable clusters": "{clusters} a low median Jaccard index over half-samples: {which}. Other "
-    "cases would give other clusters; {remedy}.",
-    "One cluster": "{why}; to see a partition anyway, {remedy}.",
-    "Skewed features": "Most features are skewed, as intensities and amounts often are; if no "
-    "value is negative, cluster their logarithms ({Preparer()}).",
-    "No feature differs": "By the test no feature differs between the clusters, which may be due "
-    "to chance; do not rely on them, and see {Stability}.",
-    "One feature decides": "{feature} has {share} of the squared weight and alone makes the "
-    "clusters; {remedy}",
-    "Clusters overlap": "The mean silhouette is {mean}: many cases are about as near to another "
-    "center; check with {Stability} whether there are clusters.",
-    "A weak cluster": "Silhouettes are low in {clusters}: these cases are about as near to another "
-    "center; try fewer clusters.",
-    "Small clusters": "C{sizes}, {what}, and try fewer clusters or a larger {trim}.",
-    "More outliers than trimmed": "{n} cases look like outliers, and only {n_trim} are trimmed: "
-    "the others distort the centers; try {share}, or {auto}.",
-    "Fewer outliers than trimmed": "Each rule trims {n_trim} cases, but {few}: good cases are left "
-    "out; try {share}, or {auto}.",
-    "Many missing cells": "{share} of the cells are missing, so that distances rest on few "
-    "features; leave out features and cases that are hardly observed.",
-    "Cases without data": "{cases} no value {where}: {theirs} arbitrary; {remedy}.",
-    "Cells too large": "{cases} a cell so large that no distance can be computed; correct it, or "
-    "leave it empty.",
-    "No sparsity": "The L1 bound is at its upper limit, {bound}, so it leaves no feature out; "
-    "lower {l1_bound}, or let the data choose it ({auto}).",
-    "Every feature differs": "All {p} differ between the clusters, and {few} enough to separate "
-    "them; for a short list try {setting}.",
-    "Every feature has weight": "An L1 bound of {bound} leaves no feature out, though weights may "
-    "be small; let the data choose it ({auto}), or use {n_features}.",
-    "A single feature": "The L1 bound is at its lower limit, {bound}, which allows for one feature "
-    "only; raise {l1_bound}, or let the data choose it ({auto}).",
-    "A search suggests otherwise": "{search} suggests {suggested}, but this model has {setting}; "
-    "compare the two.",
-    "Not tested": "{K} clusters were asked for, and K-means finds as many in any data; {Stability} "
-    "says how many the data support.",
-}
-# What to do about a warning that is too long for a terminal. {start} is the warning itself up to
-# the list of names.
-IN_BRIEF = {
-    "bound never binds": "{l1_bound} is so large that it leaves no feature out; to ask for a "
-    "number of features, use {n_features}.",
-    "small cluster": "A small group is taken for outliers; if it is a cluster, lower {trim}.",
-    "exposed cluster": "A cluster has hardly more cases than are trimmed; lower {trim} or "
-    "{n_clusters}.",
-    "clump": "Some outliers resemble one another; if they are a cluster, raise {n_clusters} or "
-    "lower {trim}.",
-    "many outlying cells": "{start}; try a larger {n_clusters}.",
-    "numbers not standardized": "Some numbers vary far more than categories do, and take most of "
-    "the weight; standardize them.",
-    "units differ": "{start}; if units differ, try {Preparer() in a pipeline}",
-    "unobserved features": "{start}; leave them out.",
-    "hardly observed cases": "{start}; leave them out, or find the missing cells.",
-}
-
 
 # What it means
 
@@ -246,11 +182,11 @@ def advise(summary: Summary, names: Mapping[str, str] = NO_OTHER_NAMES) -> list[
         found = [pair for pair in found if pair[0] != "Not tested"]  # they name the remedy already
     advice = []
     for about, values in found:
-        text = ADVICE.get(about, "{text}").format_map(KnownNames({**names, **values}))
+        words = {"text": "{text}", "brief": "{text}", "alarm": False, **ADVICE.get(about, {})}
+        text = words["text"].format_map(KnownNames({**names, **values}))
         known = KnownNames({**names, "text": text, "start": text.partition(":")[0]})
-        brief = IN_BRIEF.get(about.lower(), "{text}").format_map(known)
-        alarm = about in ALARMS
-        advice.append({"about": about, "text": text, "brief": brief, "alarm": alarm})
+        brief = words["brief"].format_map(known)
+        advice.append({"about": about, "text": text, "brief": brief, "alarm": words["alarm"]})
     return advice
 
 
@@ -284,11 +220,7 @@ def _on_trust(summary: Summary, names: KnownNames) -> Findings:
         remedy = fewer if K > 2 else "do not rely on the result"
         yield (
             "Unstable clusters",
-            {
-                "clusters": clusters,
-                "which": sentence_list(low, 3),
-                "remedy": remedy,
-            },
+            {"clusters": clusters, "which": sentence_list(low, 3), "remedy": remedy},
         )
 
 

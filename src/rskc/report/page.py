@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
@@ -14,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from rskc.report._charts import curves_of
+from rskc.report._facts import TEMPLATES
 from rskc.report._summary import summarize
 from rskc.report._vega import palette_style
 from rskc.utils.atomic import atomic_write
 from rskc.utils.webpage import Page, content_policy
 from rskc.utils.wording import number, percent
 
-TEMPLATES = Path(__file__).parent / "templates"
 VEGA_SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
 
@@ -149,22 +148,23 @@ def embedded_json(value: Any) -> str:
     return text
 
 
-def _missing(error: ImportError) -> ImportError:
-    return ImportError(
-        f'A report needs {error.name}, which is not installed: pip install "rskc[report]".'
-    )
+def _needed(package: str) -> Any:
+    """Import a package of the extra ``report``, or say how to install it."""
+    try:
+        return __import__(package)
+    except ImportError as error:
+        raise ImportError(
+            f'A report needs {error.name}, which is not installed: pip install "rskc[report]".'
+        ) from error
 
 
 @cache
 def _templates() -> Any:
-    try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    except ImportError as error:
-        raise _missing(error) from error
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
+    jinja2 = _needed("jinja2")
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -187,19 +187,14 @@ def vega_script() -> str:
     """Return the script that draws the charts: Vega, Vega-Lite and Vega-Embed in one, 0.9 MB.
 
     vl-convert takes two seconds to put it together, which is longer than most fits. So it is kept
-    in the cache folder of the user, under the version it is of and with its digest.
+    in the cache folder of the user, under the version it is of.
     """
-    try:
-        import vl_convert
-    except ImportError as error:
-        raise _missing(error) from error
+    vl_convert = _needed("vl_convert")
     home = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
     folder = (Path(home) if home else Path.home() / ".cache") / "rskc"
-    kept = folder / f"vega-{version('vl-convert-python')}.js"
+    kept = folder / f"charts-{version('vl-convert-python')}.js"
     with suppress(OSError, UnicodeDecodeError):
-        digest, _, script = kept.read_text("utf-8").partition("\n")
-        if digest == _digest(script):
-            return script
+        return kept.read_text("utf-8")
     script = vl_convert.javascript_bundle(VEGA_SNIPPET)
     # Nothing in a script may end its element; as it is written, both can only be inside of strings.
     script = script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
@@ -207,9 +202,5 @@ def vega_script() -> str:
     with suppress(OSError):  # a folder that cannot be written to costs two seconds each time
         folder.mkdir(parents=True, exist_ok=True)
         with atomic_write(kept, "w") as file:
-            file.write(f"{_digest(script)}\n{script}")
+            file.write(script)
     return script
-
-
-def _digest(script: str) -> str:
-    return "// sha256 " + hashlib.sha256(script.encode()).hexdigest()

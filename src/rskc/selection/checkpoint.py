@@ -21,8 +21,8 @@ from rskc.exceptions import ParameterError
 Result = Mapping[str, Any]  # numbers and arrays
 
 FORMAT = "rskc checkpoint 2"
-# Known after the seed only, because the seed draws the cases of a large table: see ``claim``.
-SET_WITH_SEED = ("data",)
+# Claimed after the seed only, which draws the cases of a large table.
+DATA = "data"
 TABLES = """
 create table if not exists identity (name text primary key, value text not null);
 create table if not exists results (key text primary key, value blob not null);
@@ -47,12 +47,13 @@ class Checkpoint:
             raise ParameterError("checkpoint", self.path, "must be the name of a file, or None.")
         with self._or_refuse():
             self._connection = sqlite3.connect(self.path or ":memory:", timeout=10)
+        self.identity: dict[str, str] = {}
         try:
             with self._or_refuse():
                 self._prepare()
-                self.identity = self._identify({"format": FORMAT, **identity})
+            self.claim(format=FORMAT, **identity)
         except ValueError:
-            self._connection.close()
+            self.close()
             raise
 
     @contextmanager
@@ -78,38 +79,31 @@ class Checkpoint:
         self._connection.execute("pragma synchronous = normal")
         self._connection.executescript(TABLES)
 
-    def _identify(self, asked: dict[str, str | None]) -> dict[str, str]:
-        with self._connection:
+    def claim(self, **asked: str | None) -> None:
+        """Add to the identity, or refuse the file if it was made for something else.
+
+        None stands for the value in the file: a seed, drawn where there is none.
+        """
+        with self._or_refuse(), self._connection:
             self._connection.execute("begin immediate")
             stored = dict(self._connection.execute("select name, value from identity"))
-            if not stored:
-                seed = str(np.random.SeedSequence().generate_state(1)[0])
-                stored = {name: seed if value is None else value for name, value in asked.items()}
-                rows = sorted(stored.items())
+            if not stored.keys() & asked.keys():
+                drawn = str(np.random.SeedSequence().generate_state(1)[0])
+                new = {name: drawn if value is None else value for name, value in asked.items()}
+                rows = sorted(new.items())
                 self._connection.executemany("insert into identity values (?, ?)", rows)
-        if not str(stored.get("seed")).isdecimal():
-            raise sqlite3.DatabaseError("it has no seed")
-        wanted = {k: stored.get(k) if value is None else value for k, value in asked.items()}
-        compared = {k: value for k, value in stored.items() if k not in SET_WITH_SEED}
-        for name in wanted | compared:
-            if wanted.get(name) != compared.get(name):
+                stored |= new
+            if not str(stored.get("seed")).isdecimal():
+                raise sqlite3.DatabaseError("it has no seed")
+        self.identity |= {k: stored.get(k, "") if v is None else v for k, v in asked.items()}
+        for name in self.identity | stored:
+            is_known = name in self.identity or name != DATA
+            if is_known and stored.get(name) != self.identity.get(name):
                 raise self._refusal(name, stored.get(name), asked.get(name))
-        return stored
-
-    def claim(self, name: str, value: str) -> None:
-        """Add to the identity, or refuse the file if it was made for something else."""
-        with self._or_refuse(), self._connection:
-            row = (name, value)
-            self._connection.execute("insert or ignore into identity values (?, ?)", row)
-            query = "select value from identity where name = ?"
-            (stored,) = self._connection.execute(query, (name,)).fetchone()
-        if stored != value:
-            raise self._refusal(name, stored, value)
-        self.identity[name] = value
 
     def _refusal(self, name: str, stored: str | None, asked: str | None) -> ParameterError:
         what = f"{{{name}}}={{stored}} and this search has {{{name}}}={{asked}}"
-        if name == "data":
+        if name == DATA:
             what = "other data"
         remedy = "give the name of a new file, or delete this one to begin again"
         words = f"was made with {what}; {remedy}."

@@ -12,8 +12,9 @@ from rskc.inputs.validation import check_choice, check_integer, check_real
 from rskc.metrics import classification_error_rate
 from rskc.selection.references import REFERENCES, Reference
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import Search, check_clusters, configured, fit_quietly
+from rskc.selection.search import Search, configured, fit_quietly
 from rskc.selection.subsample import Sample
+from rskc.selection.values import check_clusters
 
 DATA, REFERENCE = 0, 1
 # The default rule. Agreement is 1 - observed / reference CER: 1 for partitions that are predicted
@@ -84,6 +85,8 @@ class Clest(Search):
         CER of each split.
     reference_cers_ : ndarray of shape (n_references, numbers)
         CER of each reference set.
+    samples_used_ : ndarray of shape (n_samples_used_,)
+        Numbers of the cases that were searched on.
     n_samples_, n_samples_used_ : int
         How many cases the table has, and how many of them were searched on.
     best_estimator_ : estimator

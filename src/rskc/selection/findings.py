@@ -5,8 +5,10 @@ The curve of a search is described here as well: displays and report draw it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,29 +20,9 @@ from rskc.selection.grid import GridSearch
 from rskc.selection.stability import Stability
 from rskc.utils.wording import count, number
 
-# Headings of the columns of the tables of searches, and how their cells are written.
-LABELS = {
-    "n_clusters": "Clusters",
-    "l1_bound": "L1 bound",
-    "trim": "Trim",
-    "n_features": "Features",
-    "n_outliers": "Outliers",
-    "silhouette": "Silhouette",
-    "consensus": "Consensus",
-    "observed_cer": "Error",
-    "reference_cer": "Error without clusters",
-    "n_below": "Reference sets below",
-    "passed": "Passes",
-    "stability": "Least stable cluster",
-    "agreement": "Agreement",
-    "p_value": "p, single cluster",
-    "features_different": "Features that differ",
-    "features_enough": "Features enough",
-    "stable": "Stable",
-    "gap": "Gap",
-    "standard_error": "Standard error",
-    "objective": "Objective per case",
-}
+WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+AXES = WORDS["axes"]  # columns that may be x of a curve, and their labels
+# How cells of tables are written.
 FORMATS: dict[str, Callable[[float], str]] = {
     "stability": "{:.2f}".format,
     "agreement": "{:.2f}".format,
@@ -48,20 +30,6 @@ FORMATS: dict[str, Callable[[float], str]] = {
     "passed": lambda value: "yes" if value else "no",
     "stable": lambda value: "yes" if value else "no",
 }
-# Columns that may be x of a curve, and the label of the axis.
-AXES = {
-    "n_clusters": "number of clusters",
-    "l1_bound": "L1 bound, log scale",
-    "trim": "share of cases that is trimmed",
-}
-
-
-class TextTable(NamedTuple):
-    """The table of a search, as text."""
-
-    labels: list[str]
-    rows: list[list[str]]
-    chosen: list[bool]  # the rows that the search chose
 
 
 class Line(NamedTuple):
@@ -95,7 +63,7 @@ class Finding:
     headline: str  # what the search suggests, in a sentence
     result: str  # the same in a few words
     rule: str  # what was measured, and how the choice follows
-    table: TextTable
+    table: dict[str, list]  # as text: labels, rows, and which of these were chosen
     curve: Curve
     suggests: dict[str, Any]  # parameters of RobustSparseKMeans
     reason: str = ""  # why this was chosen, for the title of a display
@@ -132,9 +100,25 @@ def describe(search: Any) -> Finding:
     for kind, describer in describers.items():
         if isinstance(search, kind):
             check_is_fitted(search, "table_")
-            return replace(describer(search, search.table_), sample=_sample(search))
+            return describer(search, search.table_)
     kinds = ", ".join(kind.__name__ for kind in describers)
     raise TypeError(f"search is of type {type(search).__name__}; it must be one of {kinds}.")
+
+
+def _finding(kind: str, search: Any, curve: Curve, suggests: Any, **values: Any) -> Finding:
+    """Put the words of a kind of search together; values that are no fields are places in them."""
+    about, frame = dict(WORDS[kind]), search.table_
+    shown = [name for name in about.pop("columns").split() if name in frame]
+    cells = [map(FORMATS.get(name, number), frame[name].tolist()) for name in shown]
+    table = {
+        "labels": [WORDS["headings"][name] for name in shown],
+        "rows": [list(row) for row in zip(*cells, strict=True)],
+        "chosen": frame["chosen"].tolist(),
+    }
+    words = {name: text.format_map(values) for name, text in about.items()}
+    known = {name: values[name] for name in values.keys() & Finding.__annotations__.keys()}
+    sample = _sample(search)
+    return Finding(table=table, curve=curve, suggests=suggests, sample=sample, **words | known)
 
 
 def _clest(search: Clest, frame: Any) -> Finding:
@@ -146,130 +130,57 @@ def _clest(search: Clest, frame: Any) -> Finding:
         limit = f"none of the {references} has a smaller error"
     elif most < 0:
         limit = "less than 0% of the reference sets have a smaller error, which is impossible"
-    if search.rule == "paper":
-        choice = (
-            f"A number of clusters passes if {limit}. Of those that pass, the one whose error is "
-            "farthest below that of the reference sets is chosen."
-        )
-    else:
-        choice = (
-            f"A number of clusters passes if {limit} and its agreement (1 - error / error without "
-            f"clusters) is at least {MIN_CER_AGREEMENT:g}. Of those that pass, the largest is "
-            "chosen whose agreement is close to the best: lower by no more than half of what one "
-            f"cluster too many would cost, and by no more than {MAX_CER_AGREEMENT_LOSS:g}."
-        )
+    limits = {"limit": limit, "least": MIN_CER_AGREEMENT, "loss": MAX_CER_AGREEMENT_LOSS}
     reason = "no number of clusters is predicted well enough"
     for n_below in frame.n_below[frame.chosen]:
         reason = f"predicted better than {search.n_references - n_below:,} of {references}"
-    curve = Curve(
-        by="n_clusters",
-        x=frame.n_clusters.to_numpy(),
-        name="classification error rate",
-        lines=[
-            Line("median of the splits", frame.observed_cer.to_numpy(), search.observed_cers_),
-            Line(
-                "mean of the reference sets",
-                frame.reference_cer.to_numpy(),
-                search.reference_cers_,
-                color=1,
-                dash=1,
-            ),
-        ],
-        chosen=_place_of(frame),
-        above=(f"of {references}, below the median", [f"{n:,}" for n in frame.n_below]),
-    )
-    return Finding(
-        title="How many clusters: Clest",
-        headline=f"Clest suggests {clusters(K)}.",
-        result=clusters(K),
-        reason=reason,
-        rule="The cases are split again and again, and the clusters of one part predict those of "
-        "the other. The error should be small, and much smaller than in simulated data without "
-        f"clusters. {choice} If none passes, there are no clusters.",
-        suggests={"n_clusters": K},
-        table=_table(
-            frame, ["n_clusters", "observed_cer", "reference_cer", "agreement", "n_below", "passed"]
-        ),
-        curve=curve,
-    )
+    observed, reference = frame.observed_cer.to_numpy(), frame.reference_cer.to_numpy()
+    lines = [
+        Line("median of the splits", observed, search.observed_cers_),
+        Line("mean of the reference sets", reference, search.reference_cers_),
+    ]
+    below = f"of {references}, below the median", [f"{n:,}" for n in frame.n_below]
+    curve = _curve(frame, "n_clusters", "classification error rate", lines, above=below)
+    choice = WORDS["rules"][search.rule].format_map(limits)
+    words = {"result": clusters(K), "reason": reason, "choice": choice}
+    return _finding("Clest", search, curve, {"n_clusters": K}, **words)
 
 
 def _gap(search: GapL1, frame: Any) -> Finding:
     bound = search.l1_bound_1se_ if search.rule == "1se" else search.l1_bound_
     n_features = int(search.best_estimator_.get_support().sum())
     result = f"an L1 bound of {number(bound)}, which gives weight to {count(n_features, 'feature')}"
-    choice = "bound with the largest gap"
-    if search.rule == "1se":
-        choice = "smallest bound whose gap is within one standard error of the largest gap"
-    largest, place = frame.gap.idxmax(), _place_of(frame)
-    curve = Curve(
-        by="l1_bound",
-        x=frame.l1_bound.to_numpy(),
-        name="gap",
-        lines=[
-            Line(
-                "gap ± standard error", frame.gap.to_numpy(), errors=frame.standard_error.to_numpy()
-            )
-        ],
-        chosen=place,
-        threshold=("largest - standard error", float((frame.gap - frame.standard_error)[largest])),
-        above=("features with weight", [f"{n:,}" for n in frame.n_features]),
-    )
-    return Finding(
-        title="How many features: the gap",
-        headline=f"The gap suggests {result}.",
-        result=result,
-        reason="the largest gap" if place == (0, largest) else "within one standard error",
-        rule="The gap is how much better the clusters are separated than in the same data with "
-        f"each column shuffled. The {choice} is chosen.",
-        suggests={"l1_bound": float(bound)},
-        table=_table(frame, ["l1_bound", "n_features", "gap", "standard_error", "objective"]),
-        curve=curve,
-    )
+    largest = frame.gap.argmax()
+    reason = "the largest gap" if frame.chosen[largest] else "within one standard error"
+    gaps, errors = frame.gap.to_numpy(), frame.standard_error.to_numpy()
+    lines = [Line("gap ± standard error", gaps, errors=errors)]
+    threshold = "largest - standard error", float(gaps[largest] - errors[largest])
+    above = "features with weight", [f"{n:,}" for n in frame.n_features]
+    curve = _curve(frame, "l1_bound", "gap", lines, threshold=threshold, above=above)
+    words = {"result": result, "reason": reason, "choice": WORDS["rules"][search.rule]}
+    return _finding("GapL1", search, curve, {"l1_bound": float(bound)}, **words)
 
 
 def _stability(search: Stability, frame: Any) -> Finding:
-    K = search.n_clusters_
-    columns = "n_clusters stability agreement p_value features_different features_enough stable"
-    suggestion = f"Half-samples suggest {clusters(K)}. " if len(frame) else ""
-    nearly = f", or {search.near_threshold:g} if any two neighboring clusters are separated"
-    curve = Curve(
-        by="n_clusters",
-        x=frame.n_clusters.to_numpy(int),
-        name="stability, agreement",
-        lines=[
-            Line("least stable cluster", frame.stability.to_numpy(float)),
-            Line(
-                "agreement of the halves, median",
-                frame.agreement.to_numpy(float),
-                search.agreements_,
-                frame.agreement_spread.to_numpy(float),
-                color=1,
-                dash=1,
-            ),
-        ],
-        chosen=_place_of(frame),
-        threshold=(f"threshold {search.threshold:g}", search.threshold),
-    )
-    return Finding(
-        title="How many clusters: half-samples",
-        headline=f"{suggestion}{search.reason_}",
-        result=clusters(K),
-        reason=search.reason_.rstrip("."),
-        rule="All cases are clustered, and so are random halves of them. The stability of a "
-        "cluster is its median Jaccard index over the halves: 1 if they find the same cases, 0 if "
-        "none of them. A number of clusters is stable if the least stable one reaches "
-        f"{search.threshold:g}{nearly if search.near_threshold < search.threshold else ''}; small "
-        "clusters, of which a half has few cases, may be stable in three quarters instead. The "
-        "largest stable number is chosen whose clusters are more compact than parts of a single "
-        f"one, in simulated data, would be (p at most {search.level:g}; – where not compared), "
-        "unless cases that did not make them show no gap between neighbors: slices of a gradient. "
-        "A stable cluster is not necessarily a meaningful one: check what its cases have in "
-        "common.",
-        suggests={"n_clusters": K},
-        table=_table(frame, columns.split()),
-        curve=curve,
-    )
+    K, nearly = search.n_clusters_, ""
+    if search.near_threshold < search.threshold:
+        nearly = f", or {search.near_threshold:g} if any two neighboring clusters are separated"
+    agreement, spread = (frame[name].to_numpy(float) for name in ("agreement", "agreement_spread"))
+    lines = [
+        Line("least stable cluster", frame.stability.to_numpy(float)),
+        Line("agreement of the halves, median", agreement, search.agreements_, spread),
+    ]
+    threshold = f"threshold {search.threshold:g}", search.threshold
+    curve = _curve(frame, "n_clusters", "stability, agreement", lines, threshold=threshold)
+    words = {
+        "result": clusters(K),
+        "reason": search.reason_.rstrip("."),
+        "suggestion": f"Half-samples suggest {clusters(K)}. " if len(frame) else "",
+        "nearly": nearly,
+        "threshold": search.threshold,
+        "level": search.level,
+    }
+    return _finding("Stability", search, curve, {"n_clusters": K}, **words)
 
 
 def p_value(p: float) -> str:
@@ -278,32 +189,22 @@ def p_value(p: float) -> str:
 
 
 def _grid(search: GridSearch, frame: Any) -> Finding:
-    best = search.best_params_
-    columns = "n_clusters l1_bound trim n_features n_outliers silhouette consensus"
+    best, consensus = search.best_params_, frame.consensus[frame.chosen].item()
     bound = f"an L1 bound of {number(best['l1_bound'])} and " if "l1_bound" in best else ""
-    result = f"{bound}trim {number(best['trim'])}"
-    consensus = frame.consensus[frame.chosen].item()
-    return Finding(
-        title="Settings side by side: the grid",
-        headline=f"Of the settings for {count(best['n_clusters'], 'cluster')}, the others agree "
-        f"most with {result} (consensus {consensus:.2f}).",
-        result=result,
-        reason=f"the largest consensus, {consensus:.2f}",
-        rule="A true partition is found with many settings, an accidental one with few. Consensus "
-        "is the mean agreement (adjusted Rand index) with the partitions of all other settings "
-        "with the same number of clusters, over the cases that neither of two settings trims; 1 "
-        "is the same partition. The setting with the largest consensus is chosen.",
-        next_step=""
-        if frame.n_clusters.nunique() == 1
-        else "Consensus does not choose the number of clusters, because every setting may find a "
-        f"wrong number too. The model has {count(best['n_clusters'], 'cluster')}: the number that "
-        "the estimator has or, if that was not tried, the smallest one. Half-samples can choose "
-        "the number.",
-        suggests={name: best[name] for name in ("trim", "l1_bound") if name in best},
-        changes=[f"{'; '.join([step.headline, *step.unmatched()])}." for step in search.changes_],
-        table=_table(frame, columns.split()),
-        curve=_curve_of_grid(frame, search.l1_bounds is None),
-    )
+    words: dict[str, Any] = {
+        "result": f"{bound}trim {number(best['trim'])}",
+        "reason": f"the largest consensus, {consensus:.2f}",
+        "clusters": count(best["n_clusters"], "cluster"),
+        "consensus": consensus,
+        "changes": [
+            f"{'; '.join([step.headline, *step.unmatched()])}." for step in search.changes_
+        ],
+    }
+    if frame.n_clusters.nunique() == 1:
+        words["next_step"] = ""
+    suggests = {name: best[name] for name in ("trim", "l1_bound") if name in best}
+    curve = _curve_of_grid(frame, search.l1_bounds is None)
+    return _finding("GridSearch", search, curve, suggests, **words)
 
 
 def _curve_of_grid(frame: Any, has_own_bound: bool) -> Curve:
@@ -329,9 +230,14 @@ def clusters(K: int) -> str:
     return count(K, "cluster") if K > 1 else "no clusters: all cases are one group"
 
 
-def _place_of(frame: Any) -> tuple[int, int] | None:
-    """Return the first line, and the row that was chosen; None if that was not tried."""
-    return (0, int(frame.chosen.argmax())) if frame.chosen.any() else None
+def _curve(frame: Any, by: str, name: str, lines: list[Line], **more: Any) -> Curve:
+    """Return the curve of a table, with a color and dashes for each line; the first has the choice.
+
+    There is no ring where the choice was not tried.
+    """
+    lines = [line._replace(color=i, dash=i) for i, line in enumerate(lines)]
+    chosen = (0, int(frame.chosen.argmax())) if frame.chosen.any() else None
+    return Curve(by, frame[by].to_numpy(), name, lines, chosen, **more)
 
 
 def _sample(search: Any) -> str:
@@ -346,11 +252,3 @@ def _sample(search: Any) -> str:
     elif n_used < n:
         which = f"Searched on the {n_used:,} of {n:,} cases that have a weight above 0. "
     return f"{which}Cases count by their weights."
-
-
-def _table(frame: Any, names: Iterable[str]) -> TextTable:
-    """Return the columns of the table of a search that it has, as text."""
-    shown = [name for name in names if name in frame]
-    cells = [map(FORMATS.get(name, number), frame[name].tolist()) for name in shown]
-    rows = [list(row) for row in zip(*cells, strict=True)]
-    return TextTable([LABELS[name] for name in shown], rows, frame["chosen"].tolist())

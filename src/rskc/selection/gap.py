@@ -19,17 +19,11 @@ from rskc.model.fitting import fit
 from rskc.selection.checkpoint import Result
 from rskc.selection.references import permuted
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import (
-    Search,
-    check_bounds,
-    check_sparse,
-    configured,
-    fit_quietly,
-    spaced_bounds,
-)
+from rskc.selection.search import Search, configured, fit_quietly
 from rskc.selection.subsample import Sample
+from rskc.selection.values import check_bounds, check_sparse, spaced_bounds
 from rskc.solver import Solution, Warm, solve_near, solve_path
-from rskc.solver.feature_groups import FeatureGroups, count_active
+from rskc.solver.problem import FeatureGroups, count_active
 
 # This share of the bounds is spaced evenly; the others close in on the choice.
 SPACED_SHARE = 0.6
@@ -76,6 +70,8 @@ class GapL1(Search):
         ``standard_error`` of the gap; ``chosen``.
     permuted_log_objectives_ : ndarray of shape (n_permutations, bounds)
         Log objective per kept case of each permuted data set.
+    samples_used_ : ndarray of shape (n_samples_used_,)
+        Numbers of the cases that were searched on.
     n_samples_, n_samples_used_ : int
         How many cases the table has, and how many of them were searched on.
     best_estimator_ : RobustSparseKMeans
@@ -167,8 +163,7 @@ class _GapPath:
     """The data (set 0) and its permutations, solved for more and more bounds."""
 
     def __init__(self, sets: _Sets, model: RobustSparseKMeans, runner: Runner, n: int):
-        self.runner, self.sets, self.model = runner, sets, model
-        self.numbers = range(n + 1)
+        self.runner, self.sets, self.model, self.numbers = runner, sets, model, range(n + 1)
         self.results: dict[float, list[Result]] = {}  # for each bound, the result of each set
 
     def solve(self, bounds: np.ndarray, near: Sequence[list[Result]] = (), more: int = 0) -> None:
@@ -176,11 +171,8 @@ class _GapPath:
 
         Or for one bound, from the results ``near`` it.
         """
-        name = "L1 bounds"
-        keys: list[Key] = [(number,) for number in self.numbers]
-        if near:
-            name = "L1 bounds between"
-            keys = [(len(self.results), number) for number in self.numbers]
+        name, place = ("L1 bounds between", (len(self.results),)) if near else ("L1 bounds", ())
+        keys: list[Key] = [(*place, number) for number in self.numbers]
         work = partial(_solve_set, self.sets, self.model, bounds, near)
         results = self.runner.run(name, work, keys, more * len(keys))
         for i, bound in enumerate(bounds):
@@ -226,10 +218,9 @@ def _widest_in_question(bounds: np.ndarray, table: Any) -> int | None:
     choice, largest = within_one_error(table), int(table.gap.argmax())
     if choice > 0 and ratios[choice - 1] > MIN_BOUND_RATIO:
         return choice - 1
-    nearby = [
-        i for i in (largest - 1, largest) if 0 <= i < len(ratios) and ratios[i] > MIN_BOUND_RATIO
-    ]
-    return max(nearby, key=lambda i: ratios[i], default=None)
+    nearby = [i for i in (largest - 1, largest) if 0 <= i < len(ratios)]
+    wide = [i for i in nearby if ratios[i] > MIN_BOUND_RATIO]
+    return max(wide, key=lambda i: ratios[i], default=None)
 
 
 class _Sets(NamedTuple):

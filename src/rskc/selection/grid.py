@@ -19,25 +19,19 @@ from rskc.comparison import Partition, compare
 from rskc.exceptions import ParameterError
 from rskc.inputs.case_weights import mean_by_weight
 from rskc.inputs.labels import adjusted_rand_index
-from rskc.inputs.validation import check_real, is_integer
+from rskc.inputs.validation import is_integer
 from rskc.metrics import revised_silhouette
 from rskc.model.fitted import by_column, feature_names
 from rskc.model.fitting import fit
 from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import with_few_starts
-from rskc.selection.halves import HalfSamples, split_in_parts
+from rskc.selection.halves import HalfSamples, split_in_halves
 from rskc.selection.runner import Key, Runner, seed_of
-from rskc.selection.search import (
-    Search,
-    check_bounds,
-    check_clusters,
-    check_sparse,
-    check_values,
-    configured,
-)
+from rskc.selection.search import Search, configured
 from rskc.selection.subsample import Sample
+from rskc.selection.values import check_bounds, check_clusters, check_sparse, check_trims
 from rskc.solver import Warm
-from rskc.solver.feature_groups import count_active
+from rskc.solver.problem import count_active
 
 
 @dataclass(eq=False, repr=False)
@@ -85,6 +79,8 @@ class GridSearch(Search):
     changes_ : list of SolutionComparison
         From each number of clusters to the next: what changes between their settings with the
         largest consensus, over the cases that were searched on, by their numbers.
+    samples_used_ : ndarray of shape (n_samples_used_,)
+        Numbers of the cases that were searched on.
     n_samples_, n_samples_used_ : int
         How many cases the table has, and how many of them were searched on.
     best_estimator_ : RobustSparseKMeans
@@ -143,7 +139,7 @@ class GridSearch(Search):
             Partition(fits[i]["labels"], fits[i]["outliers"], self.weights_[i], K)
             for i, K in zip(rows, numbers, strict=True)
         ]
-        names = self._drawn.numbers, feature_names(self), sample.weights
+        names = self.samples_used_, feature_names(self), sample.weights
         self.changes_ = [compare(fewer, more, *names) for fewer, more in pairwise(partitions)]
         K = self.estimator.n_clusters
         best = rows[numbers.index(K) if K in numbers else 0]
@@ -152,12 +148,6 @@ class GridSearch(Search):
 
     def _chosen(self) -> dict[str, Any]:
         return self.best_params_
-
-
-def check_trims(trims: Any) -> list[float]:
-    """Return the trimming shares, upwards."""
-    what = "a share of cases, or a list of shares"
-    return check_values("trims", trims, what, check_real, 0, 0.5)
 
 
 def _consensus(fits: list[Result], numbers: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
@@ -204,12 +194,7 @@ def fit_paths(
 
 
 def _fit_path(
-    sample: Sample,
-    paths: Sequence[Path],
-    estimator: Any,
-    seed: int,
-    describe: Describe,
-    key: Key,
+    sample: Sample, paths: Sequence[Path], estimator: Any, seed: int, describe: Describe, key: Key
 ) -> Result:
     """Fit along a path; the seed is the same for all, so that fits can be compared.
 
@@ -303,7 +288,7 @@ def _fit_halves(
     """Fit along a path to two halves of the cases; return clusters of all, and the features."""
     (i, split), (n, p) = key, sample.shape
     labels, selected = [], []
-    for number, half in enumerate(split_in_parts(np.arange(n), 2, seed, split)):
+    for number, half in enumerate(split_in_halves(np.arange(n), seed, split)):
         few = with_few_starts(configured(estimator, 0))
         try:
             models = models_along(paths[i], sample.take(half), few, seed_of(seed, *key, number))

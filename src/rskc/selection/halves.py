@@ -1,4 +1,4 @@
-"""Fits to all cases, to halves of them, and to larger parts."""
+"""Fits to all cases, and to halves of them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from rskc.selection.subsample import Sample
 # A feature counts as selected by a half if its test passes at this level. Many tests are made, but
 # of noise hardly any feature is selected by most of the halves.
 SELECTION_LEVEL = 0.07
-# Larger samples overlap, so that more is required of them than of halves.
-MIN_LARGER_STABILITY = 0.9
+# A half finds a cluster again from this Jaccard index on.
+MIN_FOUND_AGAIN = 0.5
 
 
 class HalfSamples(NamedTuple):
@@ -44,15 +44,11 @@ class HalfSamples(NamedTuple):
 
 
 class Fits:
-    """Fits with a number of clusters: to all cases, and to the halves of each split.
-
-    Or to as many samples of each split as it has parts: all parts but one.
-    """
+    """Fits with a number of clusters: to all cases, and to the halves of each split."""
 
     def __init__(self, n_clusters: int, full: Result, weights: np.ndarray | None = None):
         self.n_clusters, self.full, self.weights = n_clusters, full, weights
         self.splits: list[Result] = []
-        self.larger: Fits | None = None  # of three quarters of the cases, if halves are too small
         self.cloud = NOT_COMPARED
 
     def of_halves(self, name: str) -> np.ndarray:
@@ -70,36 +66,33 @@ class Fits:
         return self.halves.agreements(self.full["outliers"])
 
     @property
-    def cluster_stability(self) -> np.ndarray:
-        """The median Jaccard index (K,) of each cluster of the fit to all cases."""
+    def found_again(self) -> np.ndarray:
+        """The Jaccard index (halves, K) of each cluster of the fit to all cases, in each half."""
         clean = ~self.full["outliers"]
         labels, halves = self.full["labels"][clean], self.of_halves("labels")[:, clean]
         weights = None if self.weights is None else self.weights[clean]
-        K = self.n_clusters
-        return np.median([jaccard_indices(labels, half, K, weights) for half in halves], axis=0)
+        return np.array([jaccard_indices(labels, h, self.n_clusters, weights) for h in halves])
+
+    @property
+    def cluster_stability(self) -> np.ndarray:
+        """The median Jaccard index (K,) of each cluster of the fit to all cases."""
+        return np.median(self.found_again, axis=0)
 
     @property
     def stability(self) -> float:
         """That of the least stable cluster."""
         return float(self.cluster_stability.min())
 
-    @property
-    def larger_stability(self) -> float:
-        """That of the least stable cluster in larger samples, NaN where these are not needed."""
-        return np.nan if self.larger is None else self.larger.stability
-
-    @property
-    def is_stable_in_larger(self) -> bool:
-        """Whether all clusters are stable in larger samples."""
-        return self.larger_stability >= MIN_LARGER_STABILITY
-
     @cached_property
     def between(self) -> Between:
-        """The cases between neighbors, by the samples in which the clusters are stable."""
-        if self.larger is not None and self.is_stable_in_larger:
-            return self.larger.between
-        distances, gaps = self.of_halves("distances"), self.of_halves("gaps")
-        for i, half in enumerate(self.of_halves("labels")):
+        """The cases between neighbors, by the halves that find all clusters again, or by all.
+
+        The centers of other halves are those of other clusters.
+        """
+        again = self.found_again.min(axis=1) >= MIN_FOUND_AGAIN
+        again |= not again.any()
+        distances, gaps = self.of_halves("distances")[again], self.of_halves("gaps")[again]
+        for i, half in enumerate(self.of_halves("labels")[again]):
             order = np.argsort(best_match(self.full["labels"], half, self.n_clusters, self.weights))
             distances[i], gaps[i] = distances[i][:, order], gaps[i][np.ix_(order, order)]
         distances[:, self.full["outliers"]] = np.nan
@@ -143,35 +136,28 @@ def fit_all(sample: Sample, estimator: Any, key: Key) -> Result:
     }
 
 
-def split_in_parts(cases: np.ndarray, n_parts: int, seed: int, split: int) -> list[np.ndarray]:
-    """Return the cases of each part, upwards; the same for all settings."""
-    parts = np.array_split(rng_of(seed, split).permutation(cases), n_parts)
-    return [np.sort(part) for part in parts]
+def split_in_halves(cases: np.ndarray, seed: int, split: int) -> list[np.ndarray]:
+    """Return the cases of each half, upwards; the same for all settings."""
+    halves = np.array_split(rng_of(seed, split).permutation(cases), 2)
+    return [np.sort(half) for half in halves]
 
 
-def fit_parts(
-    sample: Sample,
-    smooth: Any,
-    cases: np.ndarray,
-    estimator: Any,
-    seed: int,
-    n_parts: int,
-    key: Key,
+def fit_halves(
+    sample: Sample, smooth: Any, cases: dict[int, np.ndarray], estimator: Any, seed: int, key: Key
 ) -> Result:
-    """Cluster all parts but one of some cases, for each, and place its cases between centers.
+    """Cluster each half of a split, and place the cases of the other one between its centers.
 
-    With two parts that is each half, beginning with the first. Cases are placed as they are without
-    steps.
+    ``cases`` has those of each number of clusters. Cases are placed as they are without steps.
     """
     (K, split), (n, p) = key, sample.shape
-    parts = split_in_parts(cases, n_parts, seed, split)
+    halves = [
+        np.sort(half) for half in np.array_split(rng_of(seed, split).permutation(cases[K]), 2)
+    ]
     results = []
-    for i in range(n_parts):
-        others = parts[i - 1]
-        members = np.sort(np.concatenate([part for part in parts if part is not others]))
+    for i, (half, others) in enumerate((halves, halves[::-1])):
         model = with_few_starts(configured(estimator, seed_of(seed, *key, i), n_clusters=K))
         try:
-            fit_quietly(model, sample.take(members))
+            fit_quietly(model, sample.take(half))
             labels, selected = model.predict(sample.X), _selected(model, p)
         except ParameterError:  # fewer distinct cases than clusters: no cluster is found again
             model, labels, selected = None, np.zeros(n), np.zeros(p, bool)

@@ -42,23 +42,22 @@ class Progress:
 
     def __init__(self, report: Any, search: Any = None, X: Any = None):
         self._report, self._search, self._X = report, search, X
-        self._bar: Any = None
         self._done = self._total = 0
         self._root: Any = None
         self._stage: Any = None
+        terminal = sys.stderr is not None and sys.stderr.isatty()
+        hidden = not (report is True and terminal)
+        # Searches of less than half a second need no bar.
+        self._bar = tqdm(total=0, disable=hidden, delay=0.5, dynamic_ncols=True)
         if hasattr(search, "set_callbacks"):
             self._root = search._init_callback_context(max_subtasks=None)
             self._root.call_on_fit_task_begin(estimator=search, X=X)
 
     def begin(self, name: str, n: int, more: int) -> None:
         """Begin a stage of n fits, and end the one before. At most ``more`` fits will follow."""
-        if self._bar is None:
-            terminal = sys.stderr is not None and sys.stderr.isatty()
-            hidden = not (self._report is True and terminal)
-            # Searches of less than half a second need no bar.
-            self._bar = tqdm(desc=name, total=0, disable=hidden, delay=0.5, dynamic_ncols=True)
         # The total never falls.
         self._total = self._bar.total = max(self._total, self._done + n + more)
+        self._bar.set_description(name, refresh=False)
         self._end_stage()
         if self._root is not None:
             self._stage = self._root.subcontext(task_name=name, max_subtasks=n)
@@ -77,8 +76,7 @@ class Progress:
 
     def close(self) -> None:
         """Close the bar."""
-        if self._bar is not None:
-            self._bar.close()
+        self._bar.close()
 
     def end(self) -> None:
         """Tell the callbacks that the search is over."""

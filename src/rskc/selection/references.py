@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from scipy.stats import norm
 from rskc.inputs.arrays import to_dense
 from rskc.inputs.medians import MAD_FACTOR, column_medians
 from rskc.selection.subsample import evenly_drawn
-from rskc.solver.feature_groups import FeatureGroups
+from rskc.solver.problem import FeatureGroups
 
 # Cells farther than this number of MADs from the median of their column are clipped to that
 # distance before the axes are computed: a single outlying cell would be an axis of its own.
@@ -27,14 +26,15 @@ OUTLYING_MADS = 3.5
 CORRELATION_POWER, MAX_CORRELATION = 0.3, 0.7
 
 
-Spread = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
+Spread = tuple[str, Any, Any]  # a distribution of NumPy's generators, and its parameters
+NORMAL, EVEN = ("normal", 0.0, 1.0), ("uniform", -np.sqrt(3), np.sqrt(3))  # variance 1
 
 
 @dataclass(frozen=True)
 class Reference:
     """One cloud of cases without clusters, as large as the data and with their missing cells."""
 
-    spread: Spread  # draws the places of cases along the axes
+    spread: Spread  # of the places of cases along the axes
     axes: np.ndarray | None  # (rank, p) from the mean; None for the columns themselves
     mean: np.ndarray  # (p,)
     missing: np.ndarray | None  # (n, p) mask
@@ -44,7 +44,8 @@ class Reference:
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a data set."""
         rank = len(self.mean if self.axes is None else self.axes)
-        drawn = self.spread(rng, (self.n_cases, rank))
+        distribution, *ends = self.spread
+        drawn = getattr(rng, distribution)(*ends, (self.n_cases, rank))
         if self.axes is not None:
             drawn = drawn @ self.axes + self.mean
         if self.missing is not None:
@@ -54,39 +55,22 @@ class Reference:
         return drawn
 
 
-def even_between(
-    low: Any, high: Any, rng: np.random.Generator, shape: tuple[int, int]
-) -> np.ndarray:
-    """Draw numbers evenly between two ends."""
-    return rng.uniform(low, high, shape)
-
-
-def normal(deviations: Any, rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    """Draw normal numbers."""
-    return rng.normal(size=shape) * deviations
-
-
-NORMAL, EVEN = partial(normal, 1.0), partial(even_between, -np.sqrt(3), np.sqrt(3))  # variance 1
-
-
 def uniform_reference(X: np.ndarray, masses: np.ndarray | None = None) -> Reference:
     """Let each column be drawn on its own, evenly between its ends."""
     filled, missing = _filled(X, masses)
     low, high = filled.min(axis=0), filled.max(axis=0)
-    return Reference(partial(even_between, low, high), None, low, missing, len(filled))
+    return Reference(("uniform", low, high), None, low, missing, len(filled))
 
 
 def pca_reference(X: np.ndarray, masses: np.ndarray | None = None) -> Reference:
     """Let cases be drawn evenly in a box along the principal axes, so that correlations stay."""
-    return _along_axes(
-        X, masses, lambda scores, _: partial(even_between, scores.min(axis=0), scores.max(axis=0))
-    )
+    return _along_axes(X, masses, lambda scores, _: ("uniform", scores.min(0), scores.max(0)))
 
 
 def normal_reference(X: np.ndarray, masses: np.ndarray | None = None) -> Reference:
     """Let cases be drawn from a normal cloud with the principal axes of the data."""
     root = np.sqrt(max(X.shape[0] - 1, 1))
-    return _along_axes(X, masses, lambda _, sizes: partial(normal, sizes / root))
+    return _along_axes(X, masses, lambda _, sizes: ("normal", 0.0, sizes / root))
 
 
 def _along_axes(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, replace
 from importlib.metadata import version
@@ -14,12 +15,7 @@ from joblib import effective_n_jobs
 from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils.metadata_routing import (
-    UNUSED,
-    MetadataRouter,
-    MethodMapping,
-    process_routing,
-)
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from rskc.estimator import RobustSparseKMeans
@@ -29,22 +25,19 @@ from rskc.inputs.case_weights import check_sample_weight
 from rskc.inputs.validation import (
     PRECISIONS,
     check_integer,
-    check_real,
     check_seed,
     is_integer,
-    is_real,
     is_word,
     validated,
 )
-from rskc.model.cells import extreme_columns, shows_outlying_cells, wrapped
+from rskc.model.cells import extreme_columns, shows_outlying_cells, without_extremes
 from rskc.model.fitting import fit, make_engine, make_starts
 from rskc.selection.checkpoint import Checkpoint
 from rskc.selection.progress import Progress, WithCallbacks, tearing_down
 from rskc.selection.runner import Runner
 from rskc.selection.subsample import Sample, draw, gather, with_length
 from rskc.solver import Problem
-from rskc.solver.feature_groups import FeatureGroups, as_plain, check_groups
-from rskc.utils.wording import count
+from rskc.solver.problem import FeatureGroups, as_plain, check_groups
 
 # The most cases of a table that a search works on by default. More cases of a large table are no
 # better: the more there are, the less doubtful is the best partition into any number of clusters,
@@ -55,13 +48,11 @@ from rskc.utils.wording import count
 MAX_SAMPLES = 5000
 # A fit with this number of clusters shows whether extreme cells are those of clusters far apart.
 QUICK_CLUSTERS = 10
-# The smallest of the bounds that are spaced evenly: about two features have weight.
-MIN_SPACED_BOUND = 1.2
 # Parameters that change how a search runs, but not its result.
 RUNTIME_PARAMS = ("n_jobs", "progress", "checkpoint", "random_state")
 RUNTIME_FIT_PARAMS = ("n_threads", "device", "verbose", "random_state")
 # Settings of the fits that tasks compare, where the estimator asks for "auto".
-TASK_SETTINGS = {"trim": 0.1, "l1_bound": "half"}
+TASK_SETTINGS: dict[str, Any] = {"trim": 0.1, "l1_bound": "half"}
 
 
 @dataclass(eq=False, repr=False)
@@ -123,12 +114,12 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         if jobs is not None and (not is_integer(jobs) or jobs == 0):
             raise ParameterError("n_jobs", jobs, "must be None or an integer other than 0.")
         with closing(Checkpoint(self.checkpoint, self._identity())) as store:
-            self._drawn = draw(n, weights, most, int(store.identity["seed"]))
-            sample = Sample(gather(table, self._drawn.cases), self._drawn.weights)
-            store.claim("data", _hash_of(sample))
-            n_cells = sample.shape[0] * sample.shape[1]
+            cases, drawn_weights = draw(n, weights, most, int(store.identity["seed"]))
+            sample = Sample(gather(table, cases), drawn_weights)
+            self.samples_used_ = np.arange(n) if cases is None else cases
+            store.claim(data=_hash_of(sample))
             with closing(Progress(self.progress, self, X)) as progress:
-                runner = Runner(store, jobs, progress, n_cells)
+                runner = Runner(store, jobs, progress, n_cells=math.prod(sample.shape))
                 self._search(self._without_extremes(sample), runner)
         self.n_samples_, self.n_samples_used_ = n, sample.shape[0]
         model = clone(self.estimator).set_params(**self._chosen())
@@ -136,7 +127,6 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
             model.set_params(random_state=runner.seed % 2**32)
         self.best_estimator_ = model
         self._refit(X, {} if given is None else {"sample_weight": given}, sample.X is table)
-        del self._drawn
         progress.end()
         return self
 
@@ -201,7 +191,7 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         self.best_estimator_.fit(X, **counted)
 
     def _without_extremes(self, sample: Sample) -> Sample:
-        """Return the cases with extreme cells wrapped, where a fit might bound outlying cells.
+        """Return the cases without extreme cells, where a fit might bound outlying cells.
 
         Fits of tasks are then as fast as without outlying cells. The chosen model is fitted to the
         table as it is.
@@ -209,11 +199,11 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         asked = self.estimator.get_params(deep=False)
         if asked.get("cells") is None or hasattr(self, "encoder_"):
             return sample
-        if is_word(asked["cells"], "auto"):
-            by_data = is_word(asked["trim"], "auto") or is_word(asked["l1_bound"], "auto")
-            if not by_data or not self._shows_outlying_cells(sample):
-                return sample
-        return replace(sample, X=wrapped(to_dense(sample.X), sample.masses))
+        by_data = is_word(asked["trim"], "auto") or is_word(asked["l1_bound"], "auto")
+        is_open = is_word(asked["cells"], "auto")
+        if is_open and not (by_data and self._shows_outlying_cells(sample)):
+            return sample
+        return replace(sample, X=without_extremes(to_dense(sample.X), sample.masses))
 
     def _shows_outlying_cells(self, sample: Sample) -> bool:
         """Whether extreme cells are outlying cells, and not those of clusters far apart."""
@@ -252,10 +242,9 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
         estimator asks.
         """
         asked = self.estimator.get_params(deep=False)
-        automatic = [name for name in TASK_SETTINGS if is_word(asked.get(name), "auto")]
-        if asked.get("n_features") is not None and "l1_bound" in automatic:
-            automatic.remove("l1_bound")
-        settings: dict[str, Any] = {name: TASK_SETTINGS[name] for name in automatic}
+        settings = {k: v for k, v in TASK_SETTINGS.items() if is_word(asked.get(k), "auto")}
+        if asked.get("n_features") is not None:
+            settings.pop("l1_bound", None)
         return self._for_tasks(**settings)
 
     def _groups_of(self, p: int) -> FeatureGroups | None:
@@ -297,9 +286,8 @@ def fit_quietly(model: Any, sample: Sample) -> Any:
     if isinstance(model, RobustSparseKMeans):
         fit(model, sample.X, sample_weight=sample.weights)
         return model
-    if sample.weights is None:
-        return model.fit(sample.X)
-    return model.fit(sample.X, sample_weight=sample.weights)
+    counted = {} if sample.weights is None else {"sample_weight": sample.weights}
+    return model.fit(sample.X, **counted)
 
 
 def check_clusterer(estimator: Any) -> None:
@@ -317,59 +305,6 @@ def with_clusters(estimator: Any, n_clusters: int) -> dict[str, Any]:
     params = estimator.get_params(deep=False) if n_clusters == 1 else {}
     dense = {name: None for name in ("l1_bound", "n_features") if name in params}
     return {"n_clusters": n_clusters, **dense}
-
-
-def check_values(
-    name: str, values: Any, what: str, check: Callable[..., Any], *limits: Any
-) -> list:
-    """Return one or several values of a parameter, each checked to lie within limits, upwards."""
-    values = values.ravel().tolist() if isinstance(values, np.ndarray) else values
-    several = [values] if is_real(values) else values
-    if isinstance(several, str | Iterator) or not isinstance(several, Iterable):
-        raise ParameterError(name, values, f"must be {what}.")
-    checked = sorted({check(name, value, *limits) for value in several})
-    if not checked:
-        raise ParameterError(name, values, f"is empty; give {what}.")
-    return checked
-
-
-def check_clusters(n_clusters: Any, least: int, n_cases: int) -> list[int]:
-    """Return the numbers of clusters to try, upwards."""
-    what = "a number of clusters, or a list or range of them"
-    numbers = check_values("n_clusters", n_clusters, what, check_integer, least)
-    if numbers[-1] > n_cases:
-        raise ParameterError(
-            "n_clusters",
-            numbers[-1],
-            f"is more than {count(n_cases, 'case')}, as many as are clustered at a time; lower it, "
-            "or give more cases.",
-        )
-    return numbers
-
-
-def check_sparse(estimator: Any) -> None:
-    """Refuse an estimator that has no bound."""
-    if not isinstance(estimator, RobustSparseKMeans):
-        raise TypeError(
-            f"estimator={estimator!r:.80} must be a RobustSparseKMeans: others have no L1 bound."
-        )
-
-
-def check_bounds(l1_bounds: Any, p: int) -> np.ndarray:
-    """Return the bounds of a path, upwards; evenly spaced ones, if their number is given."""
-    if p == 1:
-        raise ValueError("X has one feature only: there is no L1 bound to choose.")
-    if is_integer(l1_bounds):
-        return spaced_bounds(check_integer("l1_bounds", l1_bounds, 2), p)
-    what, below = "how many bounds to try, or a list of bounds", np.sqrt(p) * (1 + 1e-9)
-    limits = 1, below, f" for {p} features, or how many bounds to try"
-    return np.array(check_values("l1_bounds", l1_bounds, what, check_real, *limits))
-
-
-def spaced_bounds(number: int, p: int) -> np.ndarray:
-    """Space bounds evenly on a logarithmic scale, up to where they no longer bind."""
-    root = np.sqrt(p)
-    return np.geomspace(min(MIN_SPACED_BOUND, (1 + root) / 2), root, number)
 
 
 def _hash_of(sample: Sample) -> str:

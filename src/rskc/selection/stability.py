@@ -16,29 +16,23 @@ from rskc.model.fitted import by_column, predictor_of
 from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import compare_with_cloud
 from rskc.selection.gaps import is_a_sequence
-from rskc.selection.halves import MIN_LARGER_STABILITY, Fits, best_match, fit_all, fit_parts
+from rskc.selection.halves import Fits, best_match, fit_all, fit_halves
 from rskc.selection.runner import Key, Runner, Work
-from rskc.selection.search import Search, check_clusters
+from rskc.selection.search import Search
 from rskc.selection.subsample import Sample
+from rskc.selection.values import check_clusters
 
-# "auto" tries up to this number of clusters first. It goes on, to twice as many, while one of the
-# last two numbers is stable, or the halves agree by MIN_AGREEMENT at the last number and lose less
-# than MAX_AGREEMENT_LOSS from a stable one: too few clusters join true ones, not always the same,
-# yet most pairs of cases are together or apart in both halves. With 13 or 14 clusters of 6 to 12
-# cases these agree by .47 to .63 at 10 clusters; with .6 it ended there in 4 of 7 tables.
-FIRST_NUMBERS, MIN_AGREEMENT, MAX_AGREEMENT_LOSS = 10, 0.4, 0.1
+# "auto" tries up to this number of clusters first, and goes on, to twice as many, while the most
+# clusters that are stable, each by itself, are found with one of the last three numbers, and are
+# two at least. Too few clusters join true ones, of which ever more come apart; too many cut some.
+# With 12 to 20 clusters of 5 to 12 cases two to nine are stable at 10, none of a normal cloud.
+FIRST_NUMBERS, LAST_NUMBERS = 10, 3
 # Numbers whose stability is lower by more than this after the first splits get no more splits. Most
 # numbers are wrong, and far below: that halves the work.
 FIRST_SPLITS, STABILITY_MARGIN = 2, 0.1
 # From this stability on, clusters count if the p-value of any two neighbors is at most the second
 # number. One cluster too many has two neighbors of which it is .5 or more.
 MIN_NEAR_STABILITY, MAX_PAIR_P_VALUE = 0.6, 0.2
-# A half has a few cases only of clusters no larger than this. Where it does not find one of these
-# again, samples of all quarters but one are clustered: three times four of them, the first four of
-# which show whether the others are of use. Neighbors count as separated up to this p-value: limits
-# of .2 to .6 chose alike on 53 of 54 tables of 28 to 142 cases, 22 of them without clusters, and
-# with none there was a cluster too many in 6.
-SMALL_CLUSTER, QUARTER_SPLITS, MAX_SMALL_PAIR_P_VALUE = 16, 3, 0.3
 # Two large neighbors with a larger p-value than this are halves of a single cluster: of one that is
 # long, or of few features, the same halves are found again.
 MAX_LARGE_PAIR_P_VALUE = 0.5
@@ -46,9 +40,12 @@ MAX_LARGE_PAIR_P_VALUE = 0.5
 # to this p-value.
 WEAK_LEVEL = 0.1
 # Gaps between neighbors, or a gradient, are seen where the cases between them give odds of so much
-# to 1. Of a sequence, a density above the second number is enough for a gradient: stretches of
-# random walks have .3 to .8, as halves share their jumps.
-ENOUGH_ODDS, MAX_DENSITY_OF_SEQUENCES = 5.0, 0.2
+# to 1. Clusters of up to SMALL_CLUSTER cases have too few for such odds; even ones are enough where
+# any two neighbors have no larger p-value than the next number. Of a sequence, a density above the
+# last is enough for a gradient: stretches of random walks have .3 to .8, as halves share their
+# jumps.
+ENOUGH_ODDS, SMALL_CLUSTER, MAX_SMALL_PAIR_P_VALUE = 5.0, 16, 0.3
+MAX_DENSITY_OF_SEQUENCES = 0.2
 # From this stability on a number testifies against others: with .75, which Hennig calls valid and
 # stable, 36 of 36 gradients were refused, with .8 34; their seeds were looked at.
 WITNESS_STABILITY = 0.75
@@ -57,8 +54,8 @@ CLEAR, UNKNOWN, NONE = "clear", "unknown", "none"
 # A number is mentioned of which this share of the clusters is stable, and more than are chosen. On
 # noise around three clusters five of ten were.
 MIN_STABLE_SHARE = 0.6
-# A half has at least this number of cases for each cluster.
-CASES_A_CLUSTER = 3
+# There are no more clusters than would have this number of cases each.
+SMALLEST_CLUSTER = 5
 
 
 class Choice(NamedTuple):
@@ -77,10 +74,9 @@ class Stability(Search):
     predicts the clusters of all cases. The stability of a cluster is its median Jaccard index over
     the halves: the cases that it shares with the most similar cluster of a half, divided by the
     cases of either. A number of clusters is as stable as its least stable cluster. One cluster too
-    many splits a true one, each time in another way; one too few joins two. Half of a small cluster
-    is hardly found, so where a cluster of up to 16 cases is not stable, samples of three quarters
-    of the cases are clustered too; a median Jaccard index of 0.9 in these is enough, if any two
-    neighbors are separated.
+    many splits a true one, each time in another way; one too few joins two. Cases that are outlying
+    with all cases are in no half, and no others are trimmed there: in half of a small cluster a few
+    cases are left, which would seem to be outlying.
 
     Stable clusters must also be more compact than parts of a single one. Reference sets, drawn from
     one normal or one even distribution along the principal axes of the data, are clustered in the
@@ -101,10 +97,10 @@ class Stability(Search):
     Parameters
     ----------
     estimator : RobustSparseKMeans or another clusterer
-        Anything with ``n_clusters``, ``fit``, ``labels_`` and ``predict``. What it leaves to the
-        data, features and outlying cases, is found anew in every half.
+        Anything with ``n_clusters``, ``fit``, ``labels_`` and ``predict``. Features that it leaves
+        to the data are found anew in every half.
     n_clusters : int, iterable of int or "auto", default="auto"
-        The numbers to try. "auto": 2 to 10, and more while the largest ones are stable.
+        The numbers to try. "auto": 2 to 10, and more while that brings more stable clusters.
     n_splits : int, default=6
         Splits into halves; two fits each.
     threshold : float, default=0.8
@@ -129,8 +125,7 @@ class Stability(Search):
         Why, in a sentence or two.
     table_ : pandas.DataFrame
         A row for each number: ``n_clusters``; ``n_splits`` that were made, fewer for numbers that
-        are far from stable; ``stability``, of the least stable cluster, and ``larger_stability``,
-        the same in samples of three quarters, where these were needed; ``agreement``, the median
+        are far from stable; ``stability``, of the least stable cluster; ``agreement``, the median
         adjusted Rand index of the two halves of a split, and ``agreement_spread``, half
         of its interquartile range; for RobustSparseKMeans with ``l1_bound="auto"`` the features
         that differ and those that are enough, with all cases, ``features_different`` and
@@ -253,13 +248,16 @@ class Stability(Search):
 
     def _numbers(self, n: int) -> list[int]:
         """Return the numbers of clusters to try first, upwards; of one nothing need be tried."""
-        most = max(1, n // 2 // CASES_A_CLUSTER)
+        most = max(1, n // SMALLEST_CLUSTER)
         if is_word(self.n_clusters, "auto"):
             return list(range(2, min(FIRST_NUMBERS, most) + 1))
         return [K for K in check_clusters(self.n_clusters, 1, n // 2) if K > 1]
 
     def _search(self, sample: Sample, runner: Runner) -> None:
         model, n = self._for_tasks(runner.seed), sample.shape[0]
+        # In a half 3 or 4 cases of a cluster of 7 seem to be outlying: where halves trimmed, one of
+        # 5 to 12 cases was not stable in 7 of 12 tables, and where they do not in none.
+        untrimmed = self._for_tasks(runner.seed, trim=0.0)
         fits: dict[int, Fits] = {}
         numbers, few = self._numbers(n), min(FIRST_SPLITS, self.n_splits)
         while numbers:
@@ -269,61 +267,38 @@ class Stability(Search):
             pairs = zip(numbers, results, strict=True)
             fits |= {K: Fits(K, full, sample.masses) for K, full in pairs}
             # Outlying in most of the fits: one of many clusters may consist of outlying cases.
-            flagged = np.mean([fit.full["outliers"] for fit in fits.values()], axis=0)
-            clean, smooth = np.flatnonzero(flagged <= 0.5), sample.without_steps
-            work = partial(fit_parts, sample, smooth, clean, model, runner.seed)
+            often = np.mean([fit.full["outliers"] for fit in fits.values()], axis=0) > 0.5
+            regular = {K: np.flatnonzero(~(often | fits[K].full["outliers"])) for K in numbers}
+            smooth = sample.without_steps
+            work = partial(fit_halves, sample, smooth, regular, untrimmed, runner.seed)
             stable = [fits[K] for K in numbers]
             for splits in (range(few), range(few, self.n_splits)):
                 later -= len(numbers) * len(splits)
-                _add_splits(stable, splits, "Halves", partial(work, 2), runner, later)
+                _add_splits(stable, splits, work, runner, later)
                 least = self.near_threshold - STABILITY_MARGIN
                 stable = [fit for fit in stable if fit.stability >= least]
-            self._fit_larger([fits[K] for K in numbers], partial(work, 4), runner)
             numbers = self._more(fits, n)
         self._decide(sample, fits, runner)
 
-    def _fit_larger(self, fits: list[Fits], work: Work, runner: Runner) -> None:
-        """Cluster three quarters of the cases where halves do not find small clusters again."""
-        larger = []
-        for fit in fits:
-            sizes = np.bincount(fit.full["labels"], minlength=fit.n_clusters)
-            lost = fit.cluster_stability < self.threshold
-            if fit.n_clusters > 2 and (lost & (sizes <= SMALL_CLUSTER)).any():
-                fit.larger = Fits(fit.n_clusters, fit.full, fit.weights)
-                larger.append(fit.larger)
-        for splits in (range(1), range(1, QUARTER_SPLITS)):
-            _add_splits(larger, splits, "Three quarters", work, runner)
-            least = MIN_LARGER_STABILITY - STABILITY_MARGIN
-            larger = [fit for fit in larger if fit.stability >= least]
-
     def _more(self, fits: dict[int, Fits], n: int) -> list[int]:
         """Return further numbers to try, where "auto" has not come to an end."""
-        if not is_word(self.n_clusters, "auto"):
-            return []
         last = max(fits)
-        stable = max(
-            (K for K in fits if fits[K].stability >= self.threshold or fits[K].is_stable_in_larger),
-            default=1,
-        )
-        agreement = {K: np.median(fits[K].agreements) for K in fits}
-        too_few = agreement[last] >= max(
-            MIN_AGREEMENT, agreement.get(stable, 0) - MAX_AGREEMENT_LOSS
-        )
-        if stable < last - 1 and not too_few:
+        more = range(last + 1, min(2 * last, n // SMALLEST_CLUSTER) + 1)
+        if not is_word(self.n_clusters, "auto") or not more:
             return []
-        return list(range(last + 1, min(2 * last, n // 2 // CASES_A_CLUSTER) + 1))
+        stable = {K: np.sum(fit.cluster_stability >= self.threshold) for K, fit in fits.items()}
+        best = max(stable, key=lambda K: (stable[K], K))
+        return list(more) if stable[best] > 1 and best > last - LAST_NUMBERS else []
 
     def _decide(self, sample: Sample, fits: dict[int, Fits], runner: Runner) -> None:
         import pandas as pd
 
         self._sample = sample
         candidates = [
-            K
-            for K in sorted(fits, reverse=True)
-            if fits[K].stability >= self.near_threshold or fits[K].is_stable_in_larger
+            K for K in sorted(fits, reverse=True) if fits[K].stability >= self.near_threshold
         ]
         numbers: dict[str, list[int]] = {CLEAR: [], UNKNOWN: [], NONE: []}
-        found: dict[str, int] = {}  # the largest number of each kind, if one of it passes the level
+        found: set[str] = set()  # kinds of which a number passes the level
         for K in candidates:
             fit = fits[K]
             if self.n_references:
@@ -333,14 +308,16 @@ class Stability(Search):
             gaps = self._gaps(sample, fits, K)
             numbers[gaps].append(K)
             if not fit.cloud.p_value > self.level:
-                found.setdefault(gaps, numbers[gaps][0])
-                if gaps == CLEAR:
+                found.add(gaps)
+                if gaps == CLEAR and fit.stability >= self.threshold:
                     break
-        if UNKNOWN in found:  # nearly stable, and no gaps seen: too little beside a stable number
-            stable = [K for K in numbers[UNKNOWN] if fits[K].stability >= self.threshold]
-            found[UNKNOWN] = (stable or numbers[UNKNOWN])[0]
-        self.n_clusters_ = found.get(CLEAR, found.get(UNKNOWN, 1))
-        self.n_slices_ = found.get(NONE) if self.n_clusters_ == 1 else None
+        # The largest number of each kind. A nearly stable one is too little beside a stable one.
+        largest = {
+            gaps: max(numbers[gaps], key=lambda K: (fits[K].stability >= self.threshold, K))
+            for gaps in found
+        }
+        self.n_clusters_ = largest.get(CLEAR, largest.get(UNKNOWN, 1))
+        self.n_slices_ = largest.get(NONE) if self.n_clusters_ == 1 else None
         self.agreements_ = np.full((self.n_splits, len(fits)), np.nan)
         for i, fit in enumerate(fits.values()):
             self.agreements_[: len(fit.splits), i] = fit.agreements
@@ -351,7 +328,6 @@ class Stability(Search):
                 "n_clusters": list(fits),
                 "n_splits": [len(fit.splits) for fit in all_fits],
                 "stability": [fit.stability for fit in all_fits],
-                "larger_stability": [fit.larger_stability for fit in all_fits],
                 "agreement": [middle for _, middle, _ in quartiles],
                 "agreement_spread": [(high - low) / 2 for low, _, high in quartiles],
                 "features_different": [float(fit.full["n_different"]) for fit in all_fits],
@@ -371,14 +347,15 @@ class Stability(Search):
     def _gaps(self, sample: Sample, fits: dict[int, Fits], K: int) -> str:
         """Say whether there are gaps between clusters, or whether these are slices of a gradient.
 
-        Small clusters have too few cases for clear odds; where larger samples find them again, the
-        pairs are compared. Where the cases between clusters do not say, another stable number may
-        show that they lie along a gradient.
+        Where the cases between clusters do not say, another stable number may show that they lie
+        along a gradient.
         """
         fit, enough = fits[K], np.log(ENOUGH_ODDS)
         if is_a_sequence(*self._cells(sample, fit)):
             return NONE if fit.between.density > MAX_DENSITY_OF_SEQUENCES else CLEAR
-        if fit.between.evidence <= (0 if fit.is_stable_in_larger else -enough):
+        is_small = np.bincount(fit.full["labels"], minlength=K).min() <= SMALL_CLUSTER
+        is_apart = fit.cloud.pair <= MAX_SMALL_PAIR_P_VALUE
+        if fit.between.evidence <= (0 if is_small and is_apart and K > 2 else -enough):
             return CLEAR
         least = min(WITNESS_STABILITY, self.threshold)
         stable = [other for other in fits.values() if other.stability >= least]
@@ -388,14 +365,11 @@ class Stability(Search):
     def _is_stable(self, fit: Fits) -> bool:
         """Whether clusters are stable, and no two large neighbors are halves of one cluster.
 
-        Or nearly stable, and any two neighbors are separated. Or too small for halves, and stable
-        in larger samples.
+        Or nearly stable, and any two neighbors are separated.
         """
         if fit.stability >= self.threshold and not fit.cloud.large_pair > MAX_LARGE_PAIR_P_VALUE:
             return True
-        if fit.stability >= self.near_threshold and fit.cloud.pair <= MAX_PAIR_P_VALUE:
-            return True
-        return fit.is_stable_in_larger and fit.cloud.pair <= MAX_SMALL_PAIR_P_VALUE
+        return fit.stability >= self.near_threshold and fit.cloud.pair <= MAX_PAIR_P_VALUE
 
     def _compare(self, sample: Sample, fit: Fits, runner: Runner) -> None:
         """Compare the clusters, and each with its nearest one, with parts of a single one."""
@@ -421,7 +395,6 @@ class Stability(Search):
         super()._refit(X, counted, searched_all)
         fits, sample = self._fits, self._sample
         del self._fits, self._sample
-        self.samples_used_ = self._drawn.numbers
         if fits is None:
             n, p = sample.shape
             self.half_labels_ = np.zeros((2 * self.n_splits, n), np.int32)
@@ -467,12 +440,7 @@ class Stability(Search):
                 f"a median Jaccard index of {fits[K].stability:.2f} over the half-samples"
             )
             if fits[K].stability < self.threshold:
-                text += f", less than {least}"
-                if fits[K].is_stable_in_larger:
-                    text += ", where small clusters have few cases, and one of "
-                    text += f"{fits[K].larger_stability:.2f} over samples of three quarters"
-                else:
-                    text += ", but any two neighboring clusters are separated"
+                text += f", less than {least}, but any two neighboring clusters are separated"
             smaller = [k for k in fits if k < K and fits[k].stability >= self.threshold]
             if larger:
                 text += f". {_listed(larger)} clusters are stable too, but not separated"
@@ -502,22 +470,20 @@ class Stability(Search):
         """Name a larger number most of whose clusters, each by itself, are stable."""
         for k in sorted(fits, reverse=True):
             n_stable = int((fits[k].cluster_stability >= self.threshold).sum())
-            if n_stable > self.n_clusters_ + 1 and n_stable >= MIN_STABLE_SHARE * k:
+            if self.n_clusters_ + 1 < n_stable < k and n_stable >= MIN_STABLE_SHARE * k:
                 return (
-                    f" There may be more: of {k} clusters, {n_stable} are stable each by itself, "
-                    "and the others are not."
+                    f" There may be {n_stable} or more: of {k} clusters, so many are stable each "
+                    "by itself, and the others are not."
                 )
         return ""
 
 
-def _add_splits(
-    fits: list[Fits], splits: range, name: str, work: Any, runner: Runner, later: int = 0
-) -> None:
-    """Cluster samples of each split, with each number of clusters."""
+def _add_splits(fits: list[Fits], splits: range, work: Work, runner: Runner, later: int) -> None:
+    """Cluster the halves of each split, with each number of clusters."""
     if not fits:
         return
     keys: list[Key] = [(fit.n_clusters, split) for fit in fits for split in splits]
-    results = iter(runner.run(name, work, keys, later))
+    results = iter(runner.run("Halves", work, keys, later))
     for fit in fits:
         fit.splits += [next(results) for _ in splits]
 

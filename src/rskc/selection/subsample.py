@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from operator import getitem
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 
-from rskc.inputs.arrays import is_dask, to_numpy
+from rskc.inputs.arrays import is_dask, is_on_device, to_numpy
 from rskc.inputs.case_weights import masses_of
 from rskc.inputs.validation import PRECISIONS
 from rskc.selection.runner import rng_of
@@ -83,18 +82,11 @@ def _of_few_values(X: np.ndarray) -> np.ndarray:
     return np.flatnonzero((some[1:] > some[:-1]).sum(axis=0) < MOST_STEPS)
 
 
-@dataclass(frozen=True)
-class Drawn:
+class Drawn(NamedTuple):
     """Which cases of a table a search works on."""
 
-    n: int  # cases of the table
     cases: np.ndarray | None = None  # their numbers upwards; None for all
     weights: np.ndarray | None = None  # what they count; None if all count the same
-
-    @property
-    def numbers(self) -> np.ndarray:
-        """The numbers of the cases."""
-        return np.arange(self.n) if self.cases is None else self.cases
 
 
 def with_length(table: Any) -> Any:
@@ -117,16 +109,16 @@ def draw(n: int, weights: np.ndarray | None, most: int | None, seed: int) -> Dra
     that it is drawn several times counts as often.
     """
     if weights is None:
-        return Drawn(n, None if most is None or most >= n else draw_cases(n, most, seed))
+        return Drawn(None if most is None or most >= n else draw_cases(n, most, seed))
     counted = np.flatnonzero(weights)
     if most is None or len(counted) <= most:
-        return Drawn(n, None if len(counted) == n else counted, weights[counted])
+        return Drawn(None if len(counted) == n else counted, weights[counted])
     rng = rng_of(seed, DRAW)
     hits = np.zeros(n)
     order = rng.permutation(counted)
     hits[order] = evenly_drawn(weights[order], most, rng)
     cases = np.flatnonzero(hits)
-    return Drawn(n, cases, None if (hits[cases] == 1).all() else hits[cases])
+    return Drawn(cases, None if (hits[cases] == 1).all() else hits[cases])
 
 
 def evenly_drawn(weights: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
@@ -140,32 +132,20 @@ def evenly_drawn(weights: np.ndarray, number: int, rng: np.random.Generator) -> 
 
 
 def gather(table: Any, cases: np.ndarray | None) -> Any:
-    """Return cases of a table in memory, None for all; an array or matrix is then itself."""
-    if cases is None:
-        drawn = table if issparse(table) else to_numpy(table)
-    elif isinstance(table, np.ndarray) or issparse(table):
-        drawn = table[cases]
-    elif is_dask(table):
-        drawn = _rows_of_blocks(table, cases)
-    else:
+    """Return cases of a table in memory, None for all; an array or matrix is then itself.
+
+    Of a Dask array only the blocks are read that have some of them.
+    """
+    drawn = table
+    if cases is not None and is_on_device(table):
         from array_api_compat import array_namespace, device
 
         xp = array_namespace(table)
-        drawn = to_numpy(xp.take(table, xp.asarray(cases, device=device(table)), axis=0))
-    if drawn is table or issparse(table):
+        drawn = xp.take(table, xp.asarray(cases, device=device(table)), axis=0)
+    elif cases is not None:
+        drawn = table[cases]
+    if issparse(drawn) or (drawn is table and isinstance(table, np.ndarray)):
         return drawn
     return check_array(
-        drawn, dtype=PRECISIONS, order="C", ensure_all_finite="allow-nan", input_name="X"
+        to_numpy(drawn), dtype=PRECISIONS, order="C", ensure_all_finite="allow-nan", input_name="X"
     )
-
-
-def _rows_of_blocks(table: Any, cases: np.ndarray) -> np.ndarray:
-    """Take the rows where the blocks are: nothing else travels, and other blocks are not read."""
-    from dask import compute, delayed
-
-    ends = np.cumsum(table.chunks[0])
-    parts = np.split(cases, np.searchsorted(cases, ends[:-1]))
-    starts = np.append(0, ends[:-1])
-    blocks = zip(table.to_delayed()[:, 0], parts, starts, strict=True)
-    wanted = [delayed(getitem)(block, rows - start) for block, rows, start in blocks if len(rows)]
-    return np.concatenate(compute(*wanted))

@@ -2,6 +2,6 @@
 
 from rskc.solver.problem import Problem, Solution, Warm
 from rskc.solver.search import Starts
-from rskc.solver.solve import solve, solve_near, solve_path
+from rskc.solver.solution import solve, solve_near, solve_path
 
 __all__ = ["Problem", "Solution", "Starts", "Warm", "solve", "solve_near", "solve_path"]

@@ -23,9 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from rskc.engines import ArrayOps, Engine, Partitions, Remaining, Summed, Sums
-from rskc.engines.sums import above_0
-from rskc.solver.partition import repartition
+from rskc.engines import ArrayOps, Engine, Partitions, Remaining, Summed, Sums, Table
+from rskc.engines.frame import above_0
 from rskc.solver.problem import Problem
 from rskc.solver.weights import weigh
 
@@ -35,6 +34,8 @@ log = logging.getLogger(__name__)
 MOST_FACTOR = 1.1
 # Objectives that differ by less than this share are the same, and the first is taken.
 TIE = 1e-10
+# Multiplications that a round of single moves may take: a tenth of a second.
+MOVE_ROUND = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -98,26 +99,31 @@ def reweigh(
     Return the sums over what is kept too. ``known`` are such sums of partitions that are near.
     """
     far, kept, sums = examine(engine, problem, partitions, known)
-    between = engine.between(sums, kept, made_with)
+    arrays, between = engine.arrays, engine.between(sums, kept, made_with)
     weights = weigh(problem, between)
-    sizes = engine.arrays.sizes(partitions.labels, problem.n_clusters)
-    kept_sizes = engine.arrays.sizes(partitions.groups, problem.n_clusters)
+    sizes = arrays.sizes(partitions.labels, problem.n_clusters)
+    kept_sizes = arrays.sizes(partitions.groups, problem.n_clusters)
     states = []
     for i, branch in enumerate(branches):
         run = slice(i, i + 1)
-        partition = partitions.take(run)
-        state = _state(
-            problem,
-            sizes[i],
-            between[i],
-            sums.of_runs(run),
+        partition, own_sums = partitions.take(run), sums.of_runs(run)
+        objective = float(weights[i] @ between[i])
+        rest = _rest(own_sums, sizes[i], weights[i], problem.n_trim, objective)
+        if not (np.isfinite(objective) and np.isfinite(rest)):
+            # Anything else is better: than -infinity nothing would be by a share of that.
+            objective, rest = -np.inf, -sys.float_info.max
+        state = State(
             branch=branch,
             groups=partition.groups,
             labels=partition.labels,
-            far=engine.arrays.take(far, run),
+            far=arrays.take(far, run),
             made_with=made_with[i],
             weights=weights[i],
+            objective=objective,
+            n_kept=own_sums.n_kept(),
             kept_sizes=kept_sizes[i],
+            guarded=is_guarded(problem, sizes[i], kept_sizes[i]),
+            rest=rest,
             converged=bool(partition.converged[0]),
         )
         states.append(state)
@@ -136,57 +142,32 @@ def is_guarded(problem: Problem, sizes: np.ndarray, kept_sizes: np.ndarray) -> b
     return bool(((sizes > problem.n_trim) | (kept_sizes > half)).all())
 
 
-def _state(
-    problem: Problem,
-    sizes: np.ndarray,
-    between: np.ndarray,
-    sums: Sums,
-    *,
-    weights: np.ndarray,
-    kept_sizes: np.ndarray,
-    **facts: Any,
-) -> State:
-    """Return the state with these facts, and what is needed to compare it with others."""
-    objective, n_kept = float(weights @ between), sums.n_kept()
-    small = sizes <= problem.n_trim
-    rest = objective / max(n_kept, 1)
-    if sums.factored:  # cases of which little is observed must not decide
-        rest = min(rest, MOST_FACTOR * float(weights @ sums.between()[0]) / max(n_kept, 1))
-    if small.any():
-        rest = _rest(sums, np.flatnonzero(small), sizes, weights, problem.n_trim)
-    if not (np.isfinite(objective) and np.isfinite(rest)):
-        # Anything else is better: than -infinity nothing would be by a share of that.
-        objective, rest = -np.inf, -sys.float_info.max
-    guarded = is_guarded(problem, sizes, kept_sizes)
-    facts |= {"weights": weights, "kept_sizes": kept_sizes, "objective": objective}
-    return State(**facts, n_kept=n_kept, guarded=guarded, rest=rest)
-
-
 def _rest(
-    sums: Sums, small: np.ndarray, sizes: np.ndarray, weights: np.ndarray, most: float
+    sums: Sums, sizes: np.ndarray, weights: np.ndarray, most: float, objective: float
 ) -> float:
-    """Return the least objective per kept case without one small cluster, or without several.
+    """Return the least objective per kept case without one cluster of ``most`` cases or fewer.
 
-    The smallest are taken away together, while they have at most ``most`` cases.
+    Or without several: the smallest are taken away together, while they have at most ``most``.
     """
+    small = np.flatnonzero(sizes <= most)
+    if len(small) == 0:
+        n_kept = max(sums.n_kept(), 1)
+        if not sums.factored:
+            return objective / n_kept
+        # Cases of which little is observed must not decide.
+        return min(objective, MOST_FACTOR * float(weights @ sums.between()[0])) / n_kept
     small = small[np.argsort(sizes[small], kind="stable")]
     together = small[np.cumsum(sizes[small]) <= most]
     (values, cells), counts = (part[0] for part in sums.halves()), sums.counts[0]
-    squares = (values**2 / above_0(cells)) @ weights  # (K,)
-
-    def means_without(
-        values_gone: np.ndarray,
-        cells_gone: np.ndarray,
-        squares_gone: np.ndarray,
-        counts_gone: np.ndarray,
-    ) -> np.ndarray:
+    squares, means = (values**2 / above_0(cells)) @ weights, []  # squares (K,)
+    parts = values, cells, squares, counts
+    one = [part[small] for part in parts]
+    several = [part[together].cumsum(axis=0)[1:] for part in parts]
+    for values_gone, cells_gone, squares_gone, counts_gone in (one, several):
         left = (values.sum(axis=0) - values_gone) ** 2 / above_0(cells.sum(axis=0) - cells_gone)
         rest = squares.sum() - squares_gone - left @ weights
-        return rest / above_0(counts.sum() - counts_gone)
-
-    each = [part[small] for part in (values, cells, squares, counts)]
-    joined = [part[together].cumsum(axis=0)[1:] for part in (values, cells, squares, counts)]
-    return float(np.concatenate([means_without(*each), means_without(*joined)]).min())
+        means.append(rest / above_0(counts.sum() - counts_gone))
+    return float(np.concatenate(means).min())
 
 
 def advance(engine: Engine, problem: Problem, states: list[State]) -> Partitions:
@@ -315,3 +296,54 @@ def _best_first(states: Iterable[State]) -> tuple[State, ...]:
         return -1 if one.beats(other) else int(other.beats(one))
 
     return tuple(sorted(states, key=cmp_to_key(compare)))
+
+
+# ---- Step (a): trimmed K-means by batches of runs, with single moves of cases
+
+
+def lloyd(table: Table, centers: np.ndarray, problem: Problem) -> Partitions:
+    """Run trimmed K-means from each of the starting centers (runs, K, columns), in one batch."""
+    return table.descend(centers, problem.n_trim, problem.max_iter, problem.tol)
+
+
+def moves_pay(table: Table, K: int) -> bool:
+    """Whether single moves can gain anything that Lloyd does not.
+
+    A case pulls the center of its cluster towards itself, the more the fewer cases the cluster has
+    for its columns: with 2 cases a column the pull is no more than the variance of one column. For
+    few cases they cost nothing; where a round takes a hundred million multiplications, too much.
+    """
+    few = table.n_cases < max(1000, 2 * K * table.n_columns)
+    return few and table.n_cases * table.n_columns * K <= MOVE_ROUND
+
+
+def improve(table: Table, groups: Any, problem: Problem) -> Partitions:
+    """Improve partitions by moving single cases until no move lowers the within sum.
+
+    Lloyd is stuck early when n is small and p large, since a case pulls its own center towards
+    itself: on the paper's clean simulation single moves bring the CER of K-means from .155 to .014.
+    A partition that no single move improves is one that Lloyd does not change either, and one
+    whose trimmed cases are the farthest; Lloyd is called where rounding or ties make it otherwise.
+    """
+    moved, sums, _ = table.single_moves(groups, problem.n_clusters)
+    assignment = table.assign(sums.means())
+    trimmed, within = table.trim(assignment, problem.n_trim)
+    converged = np.ones(len(within), bool)
+    found = Partitions(trimmed, assignment.labels, within, converged, table.arrays)
+    other = np.flatnonzero(table.arrays.differ(trimmed, moved))
+    if len(other) == 0:
+        return found
+    groups = table.arrays.take(trimmed, other)
+    return found.replace(other, continue_lloyd(table.of_runs(other), groups, problem))
+
+
+def continue_lloyd(table: Table, groups: Any, problem: Problem) -> Partitions:
+    """Run Lloyd's iterations from where partitions stand."""
+    return lloyd(table, table.sums(groups, problem.n_clusters).means(), problem)
+
+
+def repartition(table: Table, groups: Any, problem: Problem) -> Partitions:
+    """Run partitions to convergence on a table: by single moves where these pay, else by Lloyd."""
+    if moves_pay(table, problem.n_clusters):
+        return improve(table, groups, problem)
+    return continue_lloyd(table, groups, problem)

@@ -22,10 +22,12 @@ from dataclasses import replace
 import numpy as np
 
 from rskc.engines import Partitions, Sums, Table
-from rskc.engines.sums import above_0
-from rskc.solver.partition import GOLDEN, lloyd
+from rskc.engines.frame import above_0
+from rskc.solver.alternate import lloyd
 from rskc.solver.problem import Problem
 
+# One uniform number a center is drawn; the candidates of a greedy step are its shifts.
+GOLDEN = 0.6180339887498949
 # Centers added at first, and iterations made with them.
 MOST_ADDED, GROWN_ITERATIONS = 5, 4
 # Where several partitions are at hand one of them is soon freed: with 7 to 14 clusters a center for
@@ -170,9 +172,9 @@ def merged(sums: Sums, K: int, weights: np.ndarray) -> Sums:
     Merging clusters of n and m cases raises the within sum by n m / (n + m) times the squared
     distance of their means. Where cells are missing that is an approximation.
     """
-    kind, totals, counts = type(sums), sums.totals.copy(), sums.counts.copy()
-    means = np.nan_to_num(sums.means())
-    runs, n = np.arange(len(counts)), counts.shape[1]
+    kind, runs = type(sums), np.arange(len(sums.counts))
+    totals, counts = _without_empty(sums, K)
+    means, n = np.nan_to_num(kind(totals, counts).means()), counts.shape[1]
     gone = np.zeros(counts.shape, bool)
     costs = _merging_costs(means, counts, means, counts, weights)
     costs[:, np.arange(n), np.arange(n)] = np.inf
@@ -194,9 +196,22 @@ def merged(sums: Sums, K: int, weights: np.ndarray) -> Sums:
         changed = (nearest == one[:, None]) | (nearest == other[:, None]) | (row < least)
         changed[runs, one], changed[runs, other] = True, True
         run, at = np.nonzero(changed)
-        nearest[run, at], least[run, at] = costs[run, at].argmin(axis=1), costs[run, at].min(axis=1)
+        nearest[run, at] = costs[run, at].argmin(axis=1)
+        least[run, at] = costs[run, at, nearest[run, at]]
     left = ~gone
     return kind(totals[left].reshape(len(runs), K, -1), counts[left].reshape(len(runs), K))
+
+
+def _without_empty(sums: Sums, K: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return totals and counts without as many empty clusters as each run can spare.
+
+    One that is empty is the nearest of all others: each merge of one would look at all pairs.
+    """
+    empty, n = sums.counts == 0, sums.counts.shape[1]
+    spared = min(n - K, int(empty.sum(axis=1).min()))
+    left = ~(empty & (empty.cumsum(axis=1) <= spared))
+    shape = len(empty), n - spared
+    return sums.totals[left].reshape(*shape, -1), sums.counts[left].reshape(shape)
 
 
 def _merging_costs(

@@ -10,58 +10,44 @@ from contextlib import contextmanager
 
 
 class _Told:
-    """Prints what verbose fits log. Fits may overlap in threads: each line is printed once.
+    """Prints what verbose fits log. Fits may overlap in threads: each prints what its own has.
 
-    The first verbose fit to enter adds the handler, and the last to leave takes it away and gives
-    the logger its level back. Of what each thread logs its own fit says how much is printed.
+    The logger has the level of the fit that prints most, and its own again after the last.
     """
 
     def __init__(self) -> None:
-        self.lock, self.own = threading.Lock(), threading.local()
+        self.lock, self.log = threading.Lock(), logging.getLogger("rskc")
         self.levels: list[int] = []  # of the fits under way
-        self.log, self.handler = logging.getLogger("rskc"), logging.StreamHandler()
         self.before = self.log.level
 
     @contextmanager
     def at(self, verbose: int) -> Iterator[None]:
         """Print, while the block runs, what this thread logs at this verbosity."""
-        outer = getattr(self.own, "level", None)
-        self.own.level = (logging.CRITICAL, logging.INFO, logging.DEBUG)[min(verbose, 2)]
+        if not verbose:
+            yield
+            return
+        handler, thread = logging.StreamHandler(), threading.get_ident()
+        handler.setFormatter(logging.Formatter("rskc: %(message)s"))
+        handler.setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
+        handler.addFilter(lambda record: record.thread == thread)
+        self.log.addHandler(handler)
+        with self.lock:
+            self.before = self.before if self.levels else self.log.level
+            self.levels.append(handler.level)
+            self.log.setLevel(min(self.levels))
         try:
-            if verbose:
-                self._enter(self.own.level)
             yield
         finally:
-            if verbose:
-                self._leave(self.own.level)
-            self.own.level = outer
-
-    def _enter(self, level: int) -> None:
-        with self.lock:
-            if not self.levels:
-                self.before, self.handler = self.log.level, logging.StreamHandler()
-                self.handler.setFormatter(logging.Formatter("rskc: %(message)s"))
-                self.handler.addFilter(self._is_wanted)
-                self.log.addHandler(self.handler)
-            self.levels.append(level)
-            self.log.setLevel(min(self.levels))
-
-    def _leave(self, level: int) -> None:
-        with self.lock:
-            self.levels.remove(level)
-            self.log.setLevel(min(self.levels, default=self.before))
-            if not self.levels:
-                self.log.removeHandler(self.handler)
-
-    def _is_wanted(self, record: logging.LogRecord) -> bool:
-        return record.levelno >= (getattr(self.own, "level", None) or logging.CRITICAL)
+            self.log.removeHandler(handler)
+            with self.lock:
+                self.levels.remove(handler.level)
+                self.log.setLevel(min(self.levels, default=self.before))
 
     def forget(self) -> None:
         """Forget the fits of the parent, in a process that was forked while they ran."""
         self.lock = threading.Lock()
         if self.levels:
             self.levels = []
-            self.log.removeHandler(self.handler)
             self.log.setLevel(self.before)
 
 

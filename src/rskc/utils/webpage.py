@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import math
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -18,6 +19,7 @@ from urllib.parse import quote
 import numpy as np
 
 from rskc.utils.atomic import atomic_write
+from rskc.utils.wording import cleaned
 
 # Where a page says what it is, at its beginning, and where it links to the pages beside it.
 IDENTITY = '<meta name="rskc-page" content="{kind} {numbering}">'
@@ -113,3 +115,16 @@ def content_policy(scripts: Iterable[str]) -> str:
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; "
         "base-uri 'none'; form-action 'none'"
     )
+
+
+def clean_names(names: Iterable[Any], width: int = 120) -> list[str]:
+    """Return names that any browser can show."""
+    return [cleaned(name, width) for name in names]
+
+
+def plain_numbers(values: Any, digits: int = 4) -> list:
+    """Return numbers for JSON: this many significant digits, None for what is not finite."""
+    array = np.asarray(values)
+    if array.dtype.kind in "biu":
+        return array.astype(int).tolist()
+    return [float(f"{v:.{digits}g}") if math.isfinite(v) else None for v in array.tolist()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from operator import attrgetter, getitem
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import dask
@@ -18,6 +18,13 @@ from rskc.engines.blocks.schedulers import make_task
 from rskc.engines.contract import Latest
 from rskc.engines.frame import Frame, observed_frame, sample_steps
 from rskc.exceptions import unobserved_error
+
+
+class Brought(NamedTuple):
+    """Rows that came with another pass, and the sorted numbers of their cases."""
+
+    numbers: np.ndarray
+    rows: np.ndarray
 
 
 class BlockData:
@@ -45,15 +52,12 @@ class BlockData:
         node = every.make(partial(tasks.clean, dtype=self.dtype), every.source)
         size = sum(self.chunks) * self.n_features * self.dtype.itemsize
         node.keep = self._fits(size) or self._are_views
-        # The rows that a frame is made of come along; none if lengths are not known.
-        n = sum(self.chunks)
-        spaced = np.arange(0, n, sample_steps(n, self.n_features)[0]) if n > 0 else None
-        come_along = every.hold(in_blocks(spaced, self.chunks))
-        inspected = every.make(tasks.inspect, node, come_along, keep=True)
-        along = every.hold(in_blocks(wanted, self.chunks))
+        inspected = every.make(tasks.inspect, node, keep=True)
+        numbers = self._come_along(wanted, node.keep)
+        along = every.hold(in_blocks(numbers, self.chunks))
         found, rows = zip(*every.gather(tasks.facts_and_rows, inspected, node, along), strict=True)
         self._learn(found, missing, drop_unobserved)
-        self.brought = None if wanted is None or self._differs else (wanted, np.concatenate(rows))
+        self._brought = None if self._differs else Brought(numbers, np.concatenate(rows))
         self.blocks = Blocks(graph, [keys[i] for i in self.used])
         self.n_bytes = size = self.n_cases * self.n_features * self.dtype.itemsize
         self.keep_rows = self._fits(size) or self._are_views
@@ -65,6 +69,22 @@ class BlockData:
             made = tasks.seen_rows, self.node, self.unobserved
             self.node = self.blocks.make(*made, keep=self.keep_rows)
         self.frame = frame or self._frame()
+        has_wanted = wanted is not None and self._brought is not None
+        self.wanted = Brought(wanted, self.rows(wanted)) if has_wanted else None
+        self._brought = None
+
+    def _come_along(self, wanted: np.ndarray | None, are_kept: bool) -> np.ndarray:
+        """Return the numbers of rows that come with the first pass: none if n is not known.
+
+        Those that are wanted, and those that a frame is made of: all of them where columns that
+        hardly vary would have the data read once more.
+        """
+        n = sum(self.chunks)
+        if not n > 0:
+            return np.empty(0, np.int64)
+        steps = sample_steps(n, self.n_features)[: 1 if are_kept else 2]
+        numbers = [np.arange(0, n, step) for step in steps]
+        return np.unique(np.concatenate(numbers if wanted is None else [*numbers, wanted]))
 
     def _fits(self, size: float) -> bool:
         """Whether data of this size are kept; not while the size is unknown (NaN)."""
@@ -83,7 +103,6 @@ class BlockData:
                 f"Input X contains infinity or a value too large for dtype({self.dtype.name!r})."
             )
         every = np.array([block.length for block in found])
-        self._few = np.concatenate([block.spaced for block in found])
         unobserved = np.array([block.unobserved for block in found])
         n_missing = sum(block.missing for block in found)
         self.all_lengths = every
@@ -144,6 +163,10 @@ class BlockData:
 
     def rows(self, index: np.ndarray | None, node: Node | None = None) -> np.ndarray:
         """Return rows by the sorted numbers of their cases, or all; those of a node, if given."""
+        if index is not None and node is None and self._brought is not None:
+            known = np.isin(self._brought.numbers, index, assume_unique=True)
+            if np.count_nonzero(known) == len(index):
+                return self._brought.rows[known]
         node = self.node if node is None else node
         if index is None:
             return np.concatenate(self.blocks.gather(same, node))
@@ -155,9 +178,7 @@ class BlockData:
     def _frame(self) -> Frame:
         """Return the frame that an engine in memory has: it looks at some rows only."""
         few, many = sample_steps(self.n_cases, self.n_features)
-        rows = self._few
-        if self._differs:
-            rows = self.rows(np.arange(0, self.n_cases, few))
+        rows = self.rows(np.arange(0, self.n_cases, few))
         if self.missing:
             return observed_frame(self._with_observed(rows))
         ordered, last = np.sort(rows, axis=0), len(rows) - 1
@@ -218,10 +239,10 @@ class BlockData:
         return da.Array(graph, name, chunks, dtype)
 
 
-def in_blocks(numbers: np.ndarray | None, lengths: Any) -> list[np.ndarray]:
-    """Return the sorted numbers of cases within each block; none if none are given."""
-    if numbers is None:
-        return [np.empty(0, np.int64)] * len(lengths)
+def in_blocks(numbers: np.ndarray, lengths: Any) -> list[np.ndarray]:
+    """Return the sorted numbers of cases within each block; none if lengths are not known."""
+    if len(numbers) == 0:
+        return [numbers] * len(lengths)
     ends = np.cumsum(lengths)
     parts = np.split(numbers, np.searchsorted(numbers, ends[:-1]))
     return [part - end + size for part, end, size in zip(parts, ends, lengths, strict=True)]
@@ -244,13 +265,17 @@ def graph_of(X: da.Array) -> dict[Any, Any]:
 # ---- What is read of a Dask array
 
 
-def some_blocks(X: Any, n: int) -> tuple[np.ndarray, int]:
-    """Read evenly spaced blocks that have so many cases together, and return how many they are."""
+def spaced_blocks(X: Any, n: int) -> list[int]:
+    """Return the numbers of evenly spaced blocks that have so many cases together."""
     lengths = np.array(X.chunks[0])
     number = int(np.clip(np.ceil(n * len(lengths) / lengths.sum()), 1, len(lengths)))
-    chosen = np.unique(np.linspace(0, len(lengths) - 1, number).astype(int))
-    rows = dask.compute(*(X.blocks[int(i)] for i in chosen))
-    return np.ascontiguousarray(np.concatenate(rows)), number
+    return np.unique(np.linspace(0, len(lengths) - 1, number).astype(int)).tolist()
+
+
+def read_blocks(X: Any, numbers: Sequence[int]) -> np.ndarray:
+    """Read some blocks."""
+    rows = dask.compute(*(X.blocks[i] for i in numbers))
+    return np.ascontiguousarray(np.concatenate(rows))
 
 
 class CountedRows:

@@ -24,9 +24,8 @@ from rskc.engines.arrays import ArrayOps, PartlyTrimmed, labels_of, with_labels
 from rskc.engines.blocks.schedulers import DEVICE_MEMORY, memory_budget, scheduler_for
 from rskc.engines.blocks.tasks import Sides, TableRecipe
 from rskc.engines.contract import Assignment, Table
-from rskc.engines.device.engine import DeviceEngine, passes_for
+from rskc.engines.device.engine import DeviceEngine, DeviceTable, passes_for
 from rskc.engines.device.ops import DeviceOps, free_bytes, to_host
-from rskc.engines.device.tables import DeviceTable
 from rskc.engines.frame import Frame
 from rskc.engines.memory import MemoryEngine
 from rskc.utils.machine import free_memory

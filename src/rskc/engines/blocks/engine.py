@@ -10,30 +10,15 @@ from typing import Any, NamedTuple
 import dask.array as da
 import numpy as np
 
+from rskc.engines import contract
 from rskc.engines.arrays import ArrayOps
 from rskc.engines.blocks import tasks
 from rskc.engines.blocks.data import BlockData
 from rskc.engines.blocks.ops import BlockOps, CaseArray
 from rskc.engines.blocks.order import BRACKET_MARGIN, Selected, median, select
 from rskc.engines.blocks.plans import Blocks, Method, Node, same
-from rskc.engines.contract import (
-    OUTLYING_DISTANCE,
-    Assignment,
-    CaseData,
-    Engine,
-    Farthest,
-    Grouping,
-    Latest,
-    Listed,
-    Moved,
-    Regrouping,
-    Remaining,
-    Table,
-    distinct_rows,
-)
-from rskc.engines.frame import Frame, Place
+from rskc.engines.frame import MASS_SLACK, Frame, Place
 from rskc.engines.memory import WORK_BYTES, MemoryEngine, table_of_coordinates
-from rskc.engines.sums import MASS_SLACK
 
 # Shares of the memory that data leave which tables may take: cells and sides; and cells alone, in
 # single precision. Of a device, where little else is kept.
@@ -42,7 +27,7 @@ TABLE_SHARE, ROUGH_SHARE, DEVICE_SHARE = 2 / 3, 1 / 2, 0.9
 MOST_LISTED = 100
 
 
-class InBlocks(CaseData):
+class InBlocks(contract.CaseData):
     """What the engine and its tables do alike: sums over what each block has."""
 
     blocks: Blocks
@@ -61,7 +46,7 @@ class InBlocks(CaseData):
         return self.blocks.make(made, self.node, before.node, after.node)
 
 
-class BlocksTable(InBlocks, Table):
+class BlocksTable(InBlocks, contract.Table):
     """Tables of the columns that carry weight, one for each block.
 
     Coordinates in the space that the cases span are known here too.
@@ -102,14 +87,15 @@ class BlocksTable(InBlocks, Table):
     def assign(self, centers):
         """Only note what to do: what asks for labels or costs first does it on its way."""
         both = self.blocks.make(Method("assign", centers=centers), self.node, keep=True)
-        return Assignment(*(CaseArray(self.blocks, both.part(name)) for name in Assignment._fields))
+        parts = (both.part(name) for name in contract.Assignment._fields)
+        return contract.Assignment(*(CaseArray(self.blocks, part) for part in parts))
 
     def trim(self, assignment, m):
         groups = self._groups(assignment, m)
         (within,) = self.blocks.ask(same, self._within(groups, assignment.costs))
-        return Grouping(groups, within)
+        return contract.Grouping(groups, within)
 
-    def _groups(self, assignment: Assignment, m: float) -> CaseArray:
+    def _groups(self, assignment: contract.Assignment, m: float) -> CaseArray:
         labels, costs = assignment.labels.node, assignment.costs.node
         groups = labels
         if m > 0:
@@ -132,7 +118,7 @@ class BlocksTable(InBlocks, Table):
         groups = self._groups(assignment, m)
         moved = self._shifted(sums, before, groups)
         *change, kept = self.blocks.ask(add, moved, self._within(groups, assignment.costs))
-        return Regrouping(groups, kept, self.changed(sums, change))
+        return contract.Regrouping(groups, kept, self.changed(sums, change))
 
     def _shifted(self, sums, before, after):
         """Return that; a table that is not kept is made of the cases that moved."""
@@ -146,7 +132,7 @@ class BlocksTable(InBlocks, Table):
     def single_moves(self, groups, K):
         """Move cases one after the other in memory: it is asked of small tables only."""
         found = self.seeding_table().single_moves(self.arrays.gathered(groups), K)
-        return Moved(self.arrays.from_numpy(found.groups), found.sums, found.moves)
+        return contract.Moved(self.arrays.from_numpy(found.groups), found.sums, found.moves)
 
     def seeding_table(self):
         if self.coordinates is not None:
@@ -187,7 +173,7 @@ class KnownCases(NamedTuple):
         return [padded[:, np.clip(end + 1, 0, most + 1)] for end in ends]
 
 
-class BlocksEngine(InBlocks, Engine):
+class BlocksEngine(InBlocks, contract.Engine):
     """Passes over a Dask array (n, p) whose blocks hold all columns, float32 or float64."""
 
     searchable = False
@@ -238,10 +224,10 @@ class BlocksEngine(InBlocks, Engine):
             stay = Method("stay", forget=not data.keep_rows)
             self.node = self.blocks.make(stay, self.node, keep=True)
         self.forget_part()
-        if data.brought is not None:
-            cases, rows = data.brought
+        if data.wanted is not None:
+            cases, rows = data.wanted
             self._gathered.get((cases.tobytes(),), lambda: rows)
-            data.brought = None  # it is kept once
+            data.wanted = None  # it is kept once
 
     def _use_device(self, device: str) -> None:
         """Make passes on a device; decide what is kept there, beside blocks that are in work."""
@@ -312,7 +298,7 @@ class BlocksEngine(InBlocks, Engine):
         return self._sample.get(key, lambda: KnownCases(cases, made())).engine
 
     def forget_part(self):
-        self._gathered, self._sample = Latest(), Latest()
+        self._gathered, self._sample = contract.Latest(), contract.Latest()
 
     def _engine_of_rows(self, cases: np.ndarray | None, masses: np.ndarray | None) -> MemoryEngine:
         """Return the engine in memory of some cases, or of all (None)."""
@@ -454,7 +440,7 @@ class BlocksEngine(InBlocks, Engine):
         ties, bar = self.cut(found, m)
         parts = distances.node, ties, self.arrays.own
         node = self.blocks.make_soon(partial(tasks.cut_off, **bar), *parts)
-        return Farthest(CaseArray(self.blocks, node), found.largest)
+        return contract.Farthest(CaseArray(self.blocks, node), found.largest)
 
     def take_out_farthest(self, groups, labels, sums, m):
         """Read the data once, where they are not kept, for distances and for what is taken out.
@@ -474,10 +460,10 @@ class BlocksEngine(InBlocks, Engine):
         far, largest = self.farthest(distances, m)
         kept = self.arrays.without(groups, far)
         bracketed = self.blocks.gather(tasks.is_bracketed, both, far.node)
-        if largest.max() > OUTLYING_DISTANCE or not all(bracketed):
+        if largest.max() > contract.OUTLYING_DISTANCE or not all(bracketed):
             return self._without(groups, far, largest, sums)
         sums.change(*self.blocks.ask(partial(tasks.taken_out, K=K), both, groups.node, far.node))
-        return Remaining(far, kept, sums)
+        return contract.Remaining(far, kept, sums)
 
     def select_largest(self, costs: Node, m: float) -> Selected:
         """Find the least of the m largest costs of each run."""
@@ -507,7 +493,7 @@ class BlocksEngine(InBlocks, Engine):
         found = partial(tasks.little_seen, weights=weights, share=share, most=MOST_LISTED)
         parts = self.blocks.gather(found, self.node, self.arrays.places)
         first = np.concatenate([part.first for part in parts])[:MOST_LISTED]
-        return Listed(sum(part.total for part in parts), first)
+        return contract.Listed(sum(part.total for part in parts), first)
 
     def _factors(self, weights):
         made = Method("_factors", weights=weights)
@@ -524,4 +510,4 @@ class BlocksEngine(InBlocks, Engine):
 
 
 def _distinct_rows(X: np.ndarray, most: int) -> set[bytes]:
-    return distinct_rows(X.__getitem__, len(X), most)
+    return contract.distinct_rows(X.__getitem__, len(X), most)

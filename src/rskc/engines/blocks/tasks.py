@@ -8,10 +8,9 @@ import numpy as np
 
 from rskc.engines.arrays import ArrayOps, PartlyTrimmed, labels_of
 from rskc.engines.contract import Listed
-from rskc.engines.frame import Place
+from rskc.engines.frame import Place, Sums
 from rskc.engines.memory import MemoryEngine, MemoryTable
 from rskc.engines.passes import PASSES
-from rskc.engines.sums import Sums
 from rskc.exceptions import not_numpy
 
 # Tables of blocks up to this size are kept row by row too: less than in memory, where there is one.
@@ -28,7 +27,6 @@ class Facts(NamedTuple):
     missing: int  # cells of the other rows
     observed: np.ndarray  # (p,) whether a feature is observed at all
     infinite: bool
-    spaced: np.ndarray  # some of its rows
 
 
 class Inspected(NamedTuple):
@@ -45,20 +43,16 @@ def clean(block: Any, dtype: np.dtype) -> np.ndarray:
     return np.ascontiguousarray(np.asarray(block), dtype)
 
 
-def inspect(X: np.ndarray, spaced: np.ndarray) -> Inspected:
-    """Look at all cells; the sum mostly shows whether there is anything to find.
-
-    ``spaced`` are the numbers of rows that are returned.
-    """
+def inspect(X: np.ndarray) -> Inspected:
+    """Look at all cells; the sum mostly shows whether there is anything to find."""
     n, p = X.shape
-    some = X[spaced[spaced < n]]
     if np.isfinite(np.sum(X)):
-        return Inspected(Facts(n, 0, 0, np.full(p, n > 0), False, some), np.empty(0, np.int64))
+        return Inspected(Facts(n, 0, 0, np.full(p, n > 0), False), np.empty(0, np.int64))
     missing = np.isnan(X)
     rows, observed = np.flatnonzero(missing.all(axis=1)), ~missing.all(axis=0)
     cells = int(np.count_nonzero(missing)) - len(rows) * p
     infinite = bool(np.isinf(X).any())
-    return Inspected(Facts(n, len(rows), cells, observed, infinite, some), rows)
+    return Inspected(Facts(n, len(rows), cells, observed, infinite), rows)
 
 
 def facts_and_rows(found: Inspected, X: np.ndarray, cases: np.ndarray) -> tuple:

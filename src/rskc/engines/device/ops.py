@@ -49,6 +49,7 @@ class DeviceOps(ArrayOps):
 
     def __init__(self, like: Any, masses: np.ndarray | None = None):
         self.xp, self.device = array_namespace(like), device(like)
+        self.concatenate = self.xp.concat
         self.host_masses = masses
         self.masses = None if masses is None else self.asarray(masses)
         self._numbers: Any = None
@@ -97,9 +98,6 @@ class DeviceOps(ArrayOps):
         mask, cut, left = passes_array.largest_masses(costs, self.masses, m)
         cut, left = fetch(cut, left)
         return PartlyTrimmed(mask, cut.astype(np.int64)[:, None], left[:, None])
-
-    def _joined(self, arrays):
-        return self.xp.concat(list(arrays), axis=0)
 
     def _of_groups(self, labels, K, values):
         xp = self.xp

@@ -11,8 +11,7 @@ from typing import Any
 
 from array_api_compat import array_namespace, device
 
-from rskc.engines.frame import Frame
-from rskc.engines.sums import MASS_SLACK, scaled_up
+from rskc.engines.frame import MASS_SLACK, Frame, scaled_up
 
 # Cells of the work arrays of a chunk: many for a GPU, few enough for the cache of a CPU.
 CPU_CELLS, GPU_CELLS = 2**20, 2**26
@@ -49,13 +48,6 @@ def assign(X: Any, factors: Any, constants: Any, norms: Any) -> tuple[Any, Any]:
         least = xp.min(distances, axis=2).T + norms[:, rows]
         costs.append(xp.where(least > 0, least, xp.zeros_like(least)))
     return xp.concat(labels, axis=1), xp.concat(costs, axis=1)
-
-
-def trim(labels: Any, costs: Any, m: int) -> tuple[Any, Any]:
-    """Return labels with -1 for the m cases of largest cost, and the sum (runs,) of the others."""
-    xp, out = array_namespace(costs), largest(costs, m)
-    kept = xp.where(out, xp.zeros_like(costs), costs)
-    return xp.where(out, -xp.ones_like(labels), labels), xp.sum(kept, axis=1, dtype=xp.float64)
 
 
 def largest(costs: Any, m: int) -> Any:

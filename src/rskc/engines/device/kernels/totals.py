@@ -10,6 +10,9 @@ from rskc.engines.device.kernels.common import TILE, on_its_device, unit
 MIN_CHUNK, MAX_CHUNK = 256, 4096
 # Programs enough for the device, and bytes of the sums of programs that are held at once.
 PROGRAMS, PARTIAL_BYTES = 1024, 2**28
+# Groups that a program counts by itself; of more each case is added to the counts, which are then
+# far apart enough: a histogram of 1024 bins takes seconds to compile.
+BINS = 32, 128
 
 
 @on_its_device
@@ -66,7 +69,7 @@ def _codes(groups, index, K, kind, sign, counts):
     codes = torch.empty((R, triton.cdiv(m, TILE) * TILE), dtype=kind, device=groups.device)
     _codes_kernel[(triton.cdiv(m, TILE), R)](
         groups.contiguous(), groups if index is None else index, codes, counts, n, m, K, sign,
-        TILE=TILE, BINS=max(32, triton.next_power_of_2(K)), GATHER=index is not None,
+        TILE=TILE, BINS=next((bins for bins in BINS if bins >= K), 0), GATHER=index is not None,
     )  # fmt: skip
     return codes
 
@@ -128,9 +131,12 @@ def _codes_kernel(
         rows = tl.load(index + i, mask=i < m, other=0)
     group = tl.load(groups + run * n + rows, mask=i < m, other=-1)
     tl.store(codes + run * tl.num_programs(0) * TILE + i, group)
-    bins = tl.arange(0, BINS)
-    count = tl.histogram(group, BINS, mask=group >= 0)
-    tl.atomic_add(counts + run * K + bins, sign * count, mask=(bins < K) & (count > 0))
+    if BINS > 0:
+        bins = tl.arange(0, BINS)
+        count = tl.histogram(group, BINS, mask=group >= 0)
+        tl.atomic_add(counts + run * K + bins, sign * count, mask=(bins < K) & (count > 0))
+    else:
+        tl.atomic_add(counts + run * K + group, tl.where(group < 0, 0, sign), mask=group >= 0)
 
 
 @triton.jit(do_not_specialize=["m", "q", "R", "K", "tiles", "first", "steps"])
