@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.declare import Rows, and_mean, benchmark
+from benchmarks.designs import DESIGNS, SMALL_CLUSTERS, Design, make_design
 from benchmarks.timing import best_of
 from rskc import RobustSparseKMeans
-from rskc.datasets import DESIGNS, SMALL_CLUSTERS, Design, make_design, make_simulation
+from rskc.datasets import make_simulation
 from rskc.metrics import classification_error_rate
 from rskc.selection import GapL1
 

@@ -7,9 +7,10 @@ import numpy as np
 
 from benchmarks.choice import JUDGED, RESULT, judged
 from benchmarks.declare import Rows, and_mean, benchmark
+from benchmarks.designs import NULLS, make_design
 from benchmarks.gradients import GRADIENTS
 from rskc import RobustSparseKMeans
-from rskc.datasets import NULLS, make_design, make_simulation
+from rskc.datasets import make_simulation
 from rskc.selection import Clest, Stability
 
 # Seeds that played no part in settling how Stability chooses K and recognizes gradients. The level

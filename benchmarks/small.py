@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from benchmarks.declare import Rows, and_mean, benchmark
+from benchmarks.designs import NULLS, make_design
 from benchmarks.gradients import GRADIENTS
 from rskc import RobustSparseKMeans
-from rskc.datasets import NULLS, make_design
 from rskc.selection import Stability
 
 FIRST = 1100

@@ -1,17 +1,9 @@
 import numpy as np
 import pytest
+from benchmarks.designs import DESIGNS, NULLS, SMALL_CLUSTERS, make_design
 from numpy.testing import assert_array_equal
 
-from rskc.datasets import (
-    DESIGNS,
-    NULLS,
-    SMALL_CLUSTERS,
-    make_contaminated,
-    make_design,
-    make_figure1,
-    make_masking,
-    make_simulation,
-)
+from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
 
 KINDS = ("shared_cell", "clump_cells", "clump_rows", "far_rows")
 

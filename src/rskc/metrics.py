@@ -253,22 +253,16 @@ def silhouette_means(
     K = int(max(clusters.max(initial=-1), silhouette.second.max(initial=-1))) + 1
     weights = _weights(sample_weight, len(values))
     own = np.ones(len(values)) if weights is None else weights
-    parts = np.ones(len(values), bool), ~apart, apart
-    totals = [np.bincount(clusters[part], own[part], minlength=K) for part in parts]
-    sums = [np.bincount(clusters[part], (own * values)[part], minlength=K) for part in parts]
-    every, kept, outlying = map(_share, sums, totals)
-    frame = pd.DataFrame(
-        {
-            "cluster": np.arange(K),
-            "size": np.bincount(clusters, minlength=K),
-            "n_outliers": np.bincount(clusters[apart], minlength=K),
-            "mean": every,
-            "mean_without_outliers": kept,
-            "mean_of_outliers": outlying,
-        }
-    )
+    every = np.ones(len(values), bool)
+    parts = {"mean": every, "mean_without_outliers": ~apart, "mean_of_outliers": apart}
+    totals = {name: np.bincount(clusters[m], own[m], minlength=K) for name, m in parts.items()}
+    sums = [np.bincount(clusters[m], (own * values)[m], minlength=K) for m in parts.values()]
+    means = dict(zip(parts, map(_share, sums, totals.values()), strict=True))
+    sizes, outlying = (np.bincount(clusters[m], minlength=K) for m in (every, apart))
+    counts = {"cluster": np.arange(K), "size": sizes, "n_outliers": outlying}
+    frame = pd.DataFrame(counts | means)
     if weights is not None:
-        frame.insert(2, "weight", totals[0])
+        frame.insert(2, "weight", totals["mean"])
     return frame
 
 

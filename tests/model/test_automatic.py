@@ -4,11 +4,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from benchmarks.designs import make_design
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import chi2, f_oneway, kruskal, rankdata
 
 from rskc import RobustSparseKMeans, SmallClusterWarning
-from rskc.datasets import make_design, make_simulation
+from rskc.datasets import make_simulation
 from rskc.engines import engine_for
 from rskc.metrics import classification_error_rate
 from rskc.model import automatic

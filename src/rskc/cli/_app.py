@@ -182,6 +182,14 @@ _typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 class Commands(TyperGroup):
     """Commands that remember what was typed, so that a result can show how to repeat it."""
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; a wrong value is told without the prefix that pydantic gives it."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, and remember."""
         _typed.set(tuple(args))

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from rskc.cli._results import Counts, Result, with_classes
 from rskc.cli._tables import Data, fit_preparer, notes_of, preparation_note, prepared
 from rskc.files import Table
 from rskc.files.blocks import open_blocks
+from rskc.files.tables import ColumnRoles
 from rskc.files.writing import write_csv_parts
 from rskc.inputs.case_weights import count_of
 from rskc.model.fitted import with_cases, with_features
@@ -264,17 +265,12 @@ def _with_shown(result: Result, parts: list[Any], counts: Counts) -> Result:
     table = Table(
         data=drawn,
         labels=labels,
-        id_column=blocks.id_column,
-        label_column=blocks.label_column,
-        dropped=blocks.dropped,
-        set_aside=blocks.set_aside,
+        **{field.name: getattr(blocks, field.name) for field in fields(ColumnRoles)},
         # A sample does not show what all cases are like.
         constant=[] if is_sample else constant,
         empty=[] if is_sample else list(numbers.columns[np.isnan(low)]),
         n_missing=int(result.model.n_missing_),
-        path=Path(blocks.path),
         sha256=None,
-        categories=blocks.categories,
     )
     X = prepared(data.preparer, drawn)
     notes = notes_of(table, n_cases, data.reading)

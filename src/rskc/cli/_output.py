@@ -268,7 +268,7 @@ def show_result(result: Result, folder: Path | None, console: Console) -> None:
 
 
 def _show_finding(finding: Any, console: Console) -> None:
-    labels, rows, chosen = finding.table.values()
+    labels, rows, chosen = (finding.table[part] for part in ("labels", "rows", "chosen"))
     console.print("")
     if rows:  # else nothing was tried
         marked = [[">" * mark, *row] for row, mark in zip(rows, chosen, strict=True)]

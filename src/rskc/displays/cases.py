@@ -106,7 +106,7 @@ class ClusterDisplay:
         check_choice("kind", kind, ("auto", "features", "pca"))
         model, X = pictures.check_fitted(model, X)
         cases = judge_cases(model, X)
-        n, weights = len(cases.labels), pictures.weights_of_fit(model, cases.labels)
+        n, weights = len(cases.labels), style.weights_of_fit(model, cases.labels)
         if stability is not None and np.shape(stability) != (n,):
             raise ValueError(
                 f"stability has shape {np.shape(stability)} and X {n} cases; give a number for "
@@ -263,7 +263,7 @@ class SilhouetteDisplay:
         pictures.check_seen(seen)
         values = np.where(seen, silhouette.values, np.nan)
         labels, names = silhouette.nearest, pictures.case_names(X, len(values))
-        weights = pictures.weights_of_fit(model, labels)
+        weights = style.weights_of_fit(model, labels)
         return cls(values, labels, model.is_outlier(X), names=names, weights=weights).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -427,7 +427,7 @@ class OutlierDisplay:
             thresholds=thresholds_of(model),
             trimmed=model.trimmed_,
             names=pictures.case_names(X, len(cases.labels)),
-            weights=pictures.weights_of_fit(model, cases.labels),
+            weights=style.weights_of_fit(model, cases.labels),
         ).plot(ax, n_names=n_names)
 
     def plot(self, ax: Any = None, *, n_names: int = 10) -> Self:

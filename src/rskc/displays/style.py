@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
+from rskc.model.fitted import unequal_weights
 from rskc.pictures.palette import GRAY, INK, cluster_colors
 from rskc.selection.stability import Stability
 from rskc.utils.wording import cleaned, count
@@ -46,6 +47,12 @@ def tidy(ax: Any) -> None:
     """Remove the spines that say nothing."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=8)
+
+
+def weights_of_fit(model: Any, labels: np.ndarray) -> np.ndarray | None:
+    """Return the case weights, if the cases are those of a weighted fit: by their labels."""
+    weights = unequal_weights(model)
+    return weights if weights is not None and np.array_equal(labels, model.labels_) else None
 
 
 def not_shown(n: int) -> str:

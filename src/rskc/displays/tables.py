@@ -117,7 +117,7 @@ class HeatmapDisplay:
             feature_names=number_names(model)[features],
             n_features=(len(support), len(weights)),
             standardized=standardize,
-            weights=pictures.weights_of_fit(model, cases.labels),
+            weights=style.weights_of_fit(model, cases.labels),
         ).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:

@@ -269,13 +269,12 @@ def _repeating(
     cells = {"cells": search.best_estimator_.cell_cutoff_} if bounded else {}
     settings = [setting | cells for path in search.axes_.paths for setting in path]
     models = [clone(search.estimator).set_params(**setting) for setting in settings]
-    snippets = [snippet_of(model, n, p, run) for model in models]
-    first, weights = snippets[0], ""
-    if hasattr(search.best_estimator_, "sample_weight_"):
-        weights = f", sample_weight={'table.weights' if first.reader else '...'}"
+    weights = getattr(search.best_estimator_, "sample_weight_", None)
+    snippets = [snippet_of(model, n, p, run, weights) for model in models]
+    first = snippets[0]
     return {
         "python": "\n".join([*first.imports, "", *first.lines]),
-        "fit": f"model.fit(X{weights})",
+        "fit": first.fit,
         "models": [snippet.model for snippet in snippets],
         "commands": [command(model) for model in models] if command else [],
         "bounded": bounded,

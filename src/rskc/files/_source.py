@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from rskc.exceptions import Phrased
 from rskc.inputs.columns import NONE
+from rskc.inputs.frames import as_number
 from rskc.inputs.validation import check_choice
 from rskc.utils.wording import as_utf8, count, quoted, shortened
 
@@ -190,11 +191,7 @@ def line_of_names(lines: Iterable[Sequence[Any]]) -> int:
 
 def is_number(cell: Any) -> bool:
     """Whether a cell reads as a number."""
-    try:
-        float(str(cell).strip().replace(",", "."))
-    except ValueError:
-        return False
-    return True
+    return as_number(str(cell).strip().replace(",", ".")) is not None
 
 
 def titles_note(n: int) -> str:

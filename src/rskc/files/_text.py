@@ -34,6 +34,7 @@ from rskc.files._source import (
     titles_note,
 )
 from rskc.inputs.columns import NONE, is_feature_name
+from rskc.inputs.frames import as_number
 
 SEPARATORS = {
     ".csv": ",;\t|",
@@ -242,8 +243,8 @@ def _unpacked(layout: Layout, packed: bool) -> bytes | None:
             raise layout.error('the file is UTF-16; save it as UTF-8 or use {encoding="utf-16"}')
         if head[:1] == b"!":  # of a series of GEO, in which lines that begin so are no cells
             return re.sub(rb"(?m)^!.*$", b"", head + file.read())
-        if b"\r" in head and b"\n" not in head:
-            return (head + file.read()).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if b"\r" in head and b"\n" not in head and b"\n" not in (cells := head + file.read()):
+            return cells.replace(b"\r", b"\n")
     return data
 
 
@@ -328,8 +329,4 @@ def _is_number(cell: str, comma: bool = False) -> bool:
     """Whether polars takes a cell for a number: Python is more generous."""
     if "_" in cell or not cell.isascii() or cell != cell.strip() or (comma and "." in cell):
         return False
-    try:
-        float(cell.replace(",", ".") if comma else cell)
-    except ValueError:
-        return False
-    return True
+    return as_number(cell.replace(",", ".") if comma else cell) is not None

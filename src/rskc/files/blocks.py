@@ -12,8 +12,8 @@ import math
 import os
 import re
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -25,10 +25,11 @@ import pandas as pd
 from rskc.files._formats import damage_named, of_frame, of_matrix
 from rskc.files._numbers import observed
 from rskc.files._roles import find_roles
-from rskc.files._source import TOO_LARGE, Layout, Roles, SetAside, Source, needed, pl, shown
-from rskc.files.tables import PARQUET, as_number, is_pattern, similar
+from rskc.files._source import TOO_LARGE, Layout, Roles, Source, needed, pl, shown
+from rskc.files.tables import PARQUET, ColumnRoles, is_pattern, similar
 from rskc.inputs.categories import MOST_IN_BLOCKS
 from rskc.inputs.columns import MOST_CLASSES, are_classes
+from rskc.inputs.frames import as_number
 from rskc.utils.wording import count
 
 __all__ = ["BlockTable", "Piece", "open_blocks"]
@@ -50,8 +51,8 @@ class Piece(NamedTuple):
     n_cases: int
 
 
-@dataclass(frozen=True)
-class BlockTable:
+@dataclass(frozen=True, kw_only=True)
+class BlockTable(ColumnRoles):
     """A table in pieces.
 
     Attributes
@@ -74,16 +75,10 @@ class BlockTable:
         What stands for a missing category.
     """
 
-    path: Path
     pieces: list[Piece]
     features: list[str]
     dtype: np.dtype
-    id_column: str | None
-    label_column: str | None
-    dropped: Mapping[str, str]
-    set_aside: tuple[SetAside, ...]
     weight_column: str | None = None
-    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     missing_values: tuple[str, ...] = ()
 
     @property

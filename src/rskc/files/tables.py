@@ -43,6 +43,7 @@ from rskc.files._source import (
     shown,
 )
 from rskc.files._text import SEPARATORS, read_text
+from rskc.inputs.frames import as_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,8 +53,20 @@ __all__ = ["MISSING_VALUES", "Table", "TableError", "read_table"]
 PARQUET = (".parquet", ".parq", ".pq")
 
 
-@dataclass(frozen=True)
-class Table:
+@dataclass(frozen=True, kw_only=True)
+class ColumnRoles:
+    """What is known of the columns of a file that are no numbers."""
+
+    path: Path
+    id_column: str | None
+    label_column: str | None
+    dropped: Mapping[str, str]
+    set_aside: tuple[SetAside, ...]
+    categories: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(ColumnRoles):
     """A table, ready to be clustered.
 
     Attributes
@@ -105,17 +118,11 @@ class Table:
 
     data: pd.DataFrame
     labels: np.ndarray | None
-    id_column: str | None
-    label_column: str | None
-    dropped: Mapping[str, str]
-    set_aside: tuple[SetAside, ...]
     constant: list[str]
     empty: list[str]
     n_missing: int
-    path: Path
     sha256: str | None
     where: Callable[[int], str] = row_number
-    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     weights: np.ndarray | None = None
     written: Mapping[str, HowWritten] = field(default_factory=dict)
     decimal: str = "."
@@ -268,14 +275,6 @@ def without_markers(source: Source) -> Source:
                 column = rest if rest.null_count() == column.null_count() else column
             made.append(column)
     return replace(source, frame=source.frame.with_columns(made))
-
-
-def as_number(marker: str) -> float | None:
-    """Return a marker of missing cells as a number, if it is one."""
-    try:
-        return float(marker)
-    except ValueError:
-        return None
 
 
 def _digest(layout: Layout) -> str:

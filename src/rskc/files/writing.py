@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rskc.files._source import needed
+from rskc.inputs.frames import as_number
 from rskc.markers import marker_effects
 from rskc.model.fitted import number_names
 from rskc.utils.atomic import atomic_write
@@ -92,11 +93,7 @@ def _harmless(pl: Any, text: Any) -> Any:
 
 def harmless(text: str) -> str:
     """Return a text with an apostrophe in front if spreadsheets would run it as a formula."""
-    try:
-        float(text)
-    except ValueError:
-        return f"'{text}" if re.match(FORMULA, text) else text
-    return text
+    return f"'{text}" if as_number(text) is None and re.match(FORMULA, text) else text
 
 
 def write_ranked_lists(model: Any, X: Any, folder: str | os.PathLike) -> list[Path]:

@@ -224,18 +224,16 @@ def _recognize_column(name: str, values: np.ndarray, is_first: bool) -> Recogniz
     counts = never_repeats and bool((np.diff(values) == 1).all())
     is_measure = bool(MEASURES & set(words_of(name)))
     from_start = values[0] in (0, 1) and (is_first or n >= LONG)
-    if counts and (is_named or from_start or (n >= LONG and not is_measure)):
-        return Recognized(name, "id", "counts the cases")
-    if never_repeats and is_named:
-        return Recognized(name, "id", "is named like an id")
+    surely_counts = n >= LONG and not is_measure
     grows = never_repeats and is_first and n >= LONG and bool((np.diff(values) > 0).all())
-    if grows and not is_measure:
-        return Recognized(name, "id", "grows from case to case")
-    if is_named and words_of(name)[-1] in IDS:
-        return Recognized(name, "id", "is named like an id")
-    if is_class_name(name) and are_classes(len(seen), n_distinct):
-        return Recognized(name, "class", "is named like known classes")
-    return None
+    is_class = is_class_name(name) and are_classes(len(seen), n_distinct)
+    signs = (
+        ("id", "counts the cases", counts and (is_named or from_start or surely_counts)),
+        ("id", "is named like an id", is_named and (never_repeats or words_of(name)[-1] in IDS)),
+        ("id", "grows from case to case", grows and not is_measure),
+        ("class", "is named like known classes", is_class),
+    )
+    return next((Recognized(name, kind, why) for kind, why, holds in signs if holds), None)
 
 
 def sign_of_side(id_name: str | None, n_rows: int, columns: Sequence[str]) -> str | None:

@@ -73,18 +73,17 @@ def _kind(dtype: str, X: Any, j: int) -> str:
         if not all(isinstance(value, str) for value in seen):
             return "mixed"
         # Words may stand among numbers in text, as "unknown" does in a column of a CSV file.
-        texts = seen[:: len(seen) // SAMPLE + 1]
-        return "mixed" if 2 * sum(map(_is_number, texts)) > len(texts) else CATEGORY
+        read = list(map(as_number, seen[:: len(seen) // SAMPLE + 1]))
+        return "mixed" if 2 * read.count(None) < len(read) else CATEGORY
     return NUMBERS
 
 
-def _is_number(text: str) -> bool:
-    """Whether a text reads as a number."""
+def as_number(text: str) -> float | None:
+    """Return a text as a number, None if it reads as none."""
     try:
-        float(text)
+        return float(text)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def refusal(bad: Mapping[str, str]) -> str:

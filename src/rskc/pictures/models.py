@@ -10,13 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rskc.inputs.arrays import to_dense, to_numpy_pair
 from rskc.inputs.validation import validated
-from rskc.model.fitted import (
-    JudgedCases,
-    cell_limits,
-    number_names,
-    number_weights,
-    unequal_weights,
-)
+from rskc.model.fitted import JudgedCases, cell_limits, number_names, number_weights
 from rskc.model.outliers import Distances, Thresholds
 from rskc.pictures.palette import GRAY, INK, PALETTE
 from rskc.utils.wording import cleaned, number
@@ -55,12 +49,6 @@ def check_cases_of_the_fit(model: Any, n: int, what: str) -> None:
             f"X has {n} cases and the model was fitted to {len(model.labels_)}: {what} is known "
             "for the cases of the fit only; give the X that was given to fit."
         )
-
-
-def weights_of_fit(model: Any, labels: np.ndarray) -> np.ndarray | None:
-    """Return the case weights, if the cases are those of a weighted fit: by their labels."""
-    weights = unequal_weights(model)
-    return weights if weights is not None and np.array_equal(labels, model.labels_) else None
 
 
 def sizes_in_words(labels: np.ndarray, K: int, weights: Any = None) -> list[str]:

@@ -157,9 +157,9 @@ def features_table(facts: Facts, probabilities: np.ndarray | None = None) -> dic
 
 
 def cases_table(
-    facts: Facts, labels: Any = None, stability: np.ndarray | None = None, taken: int = 0
+    facts: Facts, features: dict[str, Any], labels: Any = None, stability: np.ndarray | None = None
 ) -> dict[str, Any]:
-    """Return a row for each case, in the order of the data; other tables have ``taken`` bytes."""
+    """Return a row for each case, in the order of the data, beside the table of the features."""
     model, rules, silhouette = facts.model, np.array(RULES, object), facts.silhouette
     trimmed = model.trimmed_weighted_ + 2 * model.trimmed_unweighted_.astype(int)
     columns = {
@@ -180,8 +180,9 @@ def cases_table(
         classes = in_order(read_two(labels=labels, clusters=facts.labels)[0])
         columns["class"] = np.array(clean_names(classes.names, 40), object)[classes.codes]
     known = {key: values for key, values in columns.items() if values is not None}
-    far_first = np.argsort(-facts.distances, kind="stable")
-    return _table(known, far_first, MOST_BYTES - taken, "cases farthest from their centers")
+    far_first, left = np.argsort(-facts.distances, kind="stable"), MOST_BYTES
+    left -= _json_bytes(features["data"])
+    return _table(known, far_first, left, "cases farthest from their centers")
 
 
 def _fitting(columns: Columns, order: np.ndarray, budget: int) -> np.ndarray:
@@ -191,13 +192,13 @@ def _fitting(columns: Columns, order: np.ndarray, budget: int) -> np.ndarray:
     row = 0.0
     for values in others:  # words are stored once
         numbers = values.dtype != object
-        row += json_bytes(plain_numbers(values[sample])) / len(sample) if numbers else 3.0
+        row += _json_bytes(plain_numbers(values[sample])) / len(sample) if numbers else 3.0
     order = order[: max(int(budget / (3 + row)), 0)]  # no more would fit without any name
     sizes = np.array([len(x.encode()) + 5 * sum(map(x.count, "<>&")) for x in names[order]], int)
     return np.sort(order[np.cumsum(sizes + 3 + row) <= budget])
 
 
-def json_bytes(value: Any) -> int:
+def _json_bytes(value: Any) -> int:
     """Return the number of bytes that a value takes on the page."""
     return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
 

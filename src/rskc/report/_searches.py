@@ -13,13 +13,7 @@ import numpy as np
 
 from rskc.report._facts import Facts
 from rskc.selection.findings import AXES, Curve, describe, p_value
-from rskc.selection.stability import (
-    Stability,
-    is_about,
-    stability_among,
-    stability_for,
-    stability_of_cases,
-)
+from rskc.selection.stability import Stability, is_about, stability_among, stability_of_cases
 from rskc.utils.webpage import plain_numbers
 from rskc.utils.wording import count, listed, number, percent, sentence_list
 
@@ -37,9 +31,10 @@ def searched(facts: Facts, searches: Any) -> dict[str, Any]:
     the cases, and how often features were selected.
     """
     given = searches if isinstance(searches, Iterable) else [searches]
-    sections, search = [_section(search) for search in given], stability_for(searches, facts.model)
-    found = {"sections": sections, "sure": how_sure(facts, searches)}
-    if search is None or facts.K == 1:
+    search = stability_among(given)
+    sections, sure = [_section(each) for each in given], search and how_sure(facts, search)
+    found = {"sections": sections, "sure": sure}
+    if search is None or facts.K == 1 or not is_about(search, facts.model):
         return found | dict.fromkeys(("clusters", "cases", "features"))
     is_whole = facts.n == search.n_samples_  # of large tables, the page shows some of the cases
     return found | {
@@ -103,11 +98,8 @@ def _plain(curve: Curve) -> dict[str, Any]:
 # How sure the result is
 
 
-def how_sure(facts: Facts, searches: Any) -> dict[str, Any] | None:
-    """Return what the page says of a stability search, None if there is none."""
-    search = stability_among(searches)
-    if search is None:
-        return None
+def how_sure(facts: Facts, search: Stability) -> dict[str, Any]:
+    """Return what the page says of a stability search."""
     points = {
         "How many clusters": _on_number(search),
         "Clusters, or parts of a single one": _on_single_cluster(search),

@@ -20,16 +20,7 @@ from rskc.pictures import models as pictures
 from rskc.preprocessing.preparer import Unit
 from rskc.report._charts import charts_of
 from rskc.report._clusters import cards_of, clusters_of, markers_of
-from rskc.report._facts import (
-    NO_UNITS,
-    WORDS,
-    Facts,
-    Units,
-    cases_table,
-    cells_of,
-    features_table,
-    json_bytes,
-)
+from rskc.report._facts import NO_UNITS, WORDS, Facts, Units, cases_table, cells_of, features_table
 from rskc.report._searches import searched
 from rskc.report._words import advise, meaning
 from rskc.utils.snippets import LONGEST, in_python, parameters_of, snippet_of
@@ -78,7 +69,7 @@ def summarize(
     markers = markers_of(facts, effects, known["features"])
     cards = cards_of(facts, effects, markers, known["sure"])
     features = features_table(facts, known["features"])
-    cases = cases_table(facts, labels, known["cases"], json_bytes(features["data"]))
+    cases = cases_table(facts, features, labels, known["cases"])
     if FIRST_CASE in run:
         first = f"case 0 is {cleaned(run[FIRST_CASE], 40)} of the file."
         cases["note"] = f"Cases are numbered from 0: {first} {cases['note']}".strip()
@@ -224,10 +215,7 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
         "Objective": number(model.objective_, 6),
         "Iterations": f"{int(model.n_iter_)}",
     }
-    snippet = snippet_of(model, facts.n, facts.p, run)
-    weights = ""
-    if hasattr(model, "sample_weight_"):
-        weights = f", sample_weight={'table.weights' if snippet.reader else '...'}"
+    snippet = snippet_of(model, facts.n, facts.p, run, getattr(model, "sample_weight_", None))
     labels = ", labels=table.labels" if snippet.reader else ""
     lines = [
         *snippet.imports,
@@ -235,7 +223,7 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
         "",
         *snippet.lines,
         snippet.model,
-        f"model.fit(X{weights})",
+        snippet.fit,
         f'make_report(model, X{labels}).save("report.html")',
     ]
     return {

@@ -12,22 +12,14 @@ from scipy.stats import t as student
 from rskc.exceptions import ParameterError
 from rskc.inputs.validation import is_word
 from rskc.selection.checkpoint import Result
-from rskc.selection.references import (
-    EVEN,
-    NORMAL,
-    normal_reference,
-    pca_reference,
-    stepped_reference,
-)
+from rskc.selection.references import CLOUDS, SPREADS, stepped_reference
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import configured, fit_quietly
 from rskc.selection.subsample import Sample
 
 # Restarts of the fits to half-samples and references, where the estimator has "auto".
 STARTS = 25
-# Clouds without clusters along the principal axes: a normal one, and one with edges. Clusters of an
-# even spread are more compact than those of a normal one. And how they spread in steps.
-CLOUDS, SPREADS, DATA = (normal_reference, pca_reference), (NORMAL, EVEN), 2
+DATA = 2  # in the place of the number of a cloud
 # Sums of squares of all features, or in the plane of the centers: see cluster_index.
 INDICES = ("all", "plane")
 # Of pairs with fewer cases in a cluster the comparison knows too little.

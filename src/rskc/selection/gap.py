@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import Search, configured, fit_quietly
 from rskc.selection.subsample import Sample
 from rskc.selection.values import check_bounds, check_sparse, spaced_bounds
-from rskc.solver import Solution, Warm, solve_near, solve_path
+from rskc.solver import Warm, solve_near, solve_path
 from rskc.solver.problem import FeatureGroups, count_active
 
 # This share of the bounds is spaced evenly; the others close in on the choice.
@@ -251,44 +251,34 @@ class _Sets(NamedTuple):
 def _solve_set(
     sets: _Sets, model: Any, bounds: np.ndarray, near: Sequence[list[Result]], key: Key
 ) -> Result:
-    """Solve one of the sets for the bounds; ``near`` has results for the neighbors of one bound."""
+    """Solve one of the sets for the bounds, upwards, each from the one before.
+
+    Where ``near`` has results for its neighbors, there is one bound, and it is solved from these.
+    """
     number = key[-1]
-    model = configured(model, seed_of(sets.seed, *key))
-    neighbors = [_warm(results[number]) for results in near]
-    solutions = solve_bounds(model, sets.draw(number), bounds, neighbors)
+    model, sample = configured(model, seed_of(sets.seed, *key)), sets.draw(number)
+    with fitting.solver_settings(model.verbose):
+        engine = fitting.make_engine(model, sample.X, sample.masses)
+        problem = fitting.make_problem(model, engine)
+        problems = [replace(problem, l1_bound=float(s), n_features=None) for s in bounds]
+        with fitting.overflow_explained(model, engine, sample.X):
+            if near:
+                neighbors = [_warm(results[number]) for results in near]
+                solutions = [solve_near(engine, problems[0], neighbors)]
+            else:
+                starts = fitting.make_starts(model, sample.X, engine, problem)
+                solutions = list(solve_path(engine, problems, starts))
+            solutions[-1].check_finite()
+    to_numpy, groups = engine.arrays.to_numpy, model.feature_groups
     return {
-        "log_objective": np.log([max(solution.mean, TINY) for solution in solutions]),
-        "n_features": np.array(
-            [count_active(model.feature_groups, solution.weights) for solution in solutions]
-        ),
-        "labels": np.array([solution.labels for solution in solutions]),
-        "trimmed": np.array([solution.trimmed_weighted for solution in solutions]),
-        "weights": np.array([solution.weights for solution in solutions]),
+        "log_objective": np.log([max(each.mean, TINY) for each in solutions]),
+        "n_features": np.array([count_active(groups, each.weights) for each in solutions]),
+        "labels": np.array([each.labels for each in solutions]),
+        # A plain mask, whether a case is trimmed in part or not.
+        "trimmed": np.array([to_numpy(each.trimmed_weighted) for each in solutions]),
+        "weights": np.array([each.weights for each in solutions]),
     }
 
 
 def _warm(result: Result) -> Warm:
     return Warm(result["labels"], result["trimmed"], result["weights"])
-
-
-def solve_bounds(
-    model: RobustSparseKMeans, sample: Sample, bounds: Iterable[float], neighbors: list[Warm]
-) -> list[Solution]:
-    """Solve for each of the bounds, upwards, each from the one before.
-
-    Where solutions for its neighbors are given, there is one bound, and it is solved from these.
-    """
-    X = sample.X
-    with fitting.solver_settings(model.verbose):
-        engine = fitting.make_engine(model, X, sample.masses)
-        problem = fitting.make_problem(model, engine)
-        problems = [replace(problem, l1_bound=float(s), n_features=None) for s in bounds]
-        with fitting.overflow_explained(model, engine, X):
-            if neighbors:
-                solutions = [solve_near(engine, problems[0], neighbors)]
-            else:
-                starts = fitting.make_starts(model, X, engine, problem)
-                solutions = list(solve_path(engine, problems, starts))
-            solutions[-1].check_finite()
-    to_numpy = engine.arrays.to_numpy  # a plain mask, whether a case is trimmed in part or not
-    return [replace(each, trimmed_weighted=to_numpy(each.trimmed_weighted)) for each in solutions]

@@ -100,6 +100,9 @@ REFERENCES: dict[str, Callable[[np.ndarray, np.ndarray | None], Reference]] = {
     "pca": pca_reference,
     "uniform": uniform_reference,
 }
+# Clouds without clusters along the principal axes: a normal one, and one with edges. Clusters of an
+# even spread are more compact than those of a normal one. And how they spread in steps.
+CLOUDS, SPREADS = (normal_reference, pca_reference), (NORMAL, EVEN)
 
 
 def permuted(

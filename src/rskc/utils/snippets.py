@@ -21,6 +21,7 @@ class Snippet(NamedTuple):
     imports: list[str]
     lines: list[str]  # from the file to X, and what else must be defined
     model: str
+    fit: str
     reader: bool  # whether the lines read a file, as ``table``
 
 
@@ -31,8 +32,11 @@ def parameters_of(model: Any) -> dict[str, Any]:
     return {name: known[name] for name in names if name not in HOW}
 
 
-def snippet_of(model: Any, n: int, p: int, run: Mapping[str, Any]) -> Snippet:
-    """Write the Python that makes a model for n cases by p features, read as ``run`` says."""
+def snippet_of(model: Any, n: int, p: int, run: Mapping[str, Any], weights: Any) -> Snippet:
+    """Write the Python that fits a model to n cases by p features, read as ``run`` says.
+
+    ``weights`` are those of the cases, None if they have none.
+    """
     defaults = inspect.signature(type(model)).parameters
     arguments, defined = [], []
     for name, value in parameters_of(model).items():
@@ -56,7 +60,9 @@ def snippet_of(model: Any, n: int, p: int, run: Mapping[str, Any]) -> Snippet:
     imports += ["from rskc.files import read_table"] * bool(reader)
     comments = [f"# {key}: {cleaned(value, 100)}" for key, value in known]
     made = f"model = RobustSparseKMeans({', '.join(arguments)})"
-    return Snippet(imports, [*comments, *read, *defined], made, bool(reader))
+    given = "" if weights is None else f", sample_weight={'table.weights' if reader else '...'}"
+    lines = [*comments, *read, *defined]
+    return Snippet(imports, lines, made, f"model.fit(X{given})", bool(reader))
 
 
 def in_python(value: Any) -> str:

@@ -69,7 +69,7 @@ class BlockData:
             made = tasks.seen_rows, self.node, self.unobserved
             self.node = self.blocks.make(*made, keep=self.keep_rows)
         self.frame = frame or self._frame()
-        self.wanted: Brought | None = None
+        self.wanted = None
         if wanted is not None and self._brought is not None:
             self.wanted = Brought(wanted, self.rows(wanted))
         self._brought = None
