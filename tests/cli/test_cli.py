@@ -284,17 +284,6 @@ def test_results_that_another_run_wrote_meanwhile_are_not_replaced(here):
     assert sorted(os.listdir("new")) == ["labels.csv"]
 
 
-def test_what_is_read_is_not_replaced(here):
-    run(*QUICK)
-    before = Path("table-rskc/labels.csv").read_bytes()
-    told = refused("fit", "table-rskc/labels.csv", "-k", "2", "--force", "-o", "table-rskc")
-    assert "would be overwritten" in told
-    assert "is one of the files to read" in refused(
-        "predict", "table-rskc", "table.csv", "-o", "table.csv", "--force"
-    )
-    assert Path("table-rskc/labels.csv").read_bytes() == before
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes")
 @pytest.mark.parametrize("closed", ["2>&-", ">&- 2>&- <&-", "| head -1"])
 def test_closed_streams_change_nothing(here, closed):
@@ -364,14 +353,6 @@ def test_ranked_lists_are_written_on_request_and_removed_with_the_result(here):
     assert kept == {"cluster-0.rnk", "cluster-1.rnk", "cluster-mine.rnk"}
     run(*QUICK, "--force")
     assert [file.name for file in Path("table-rskc").glob("*.rnk")] == ["cluster-mine.rnk"]
-
-
-def test_one_cluster_has_no_markers_and_no_lists(here):
-    given = ("fit", "table.csv", "-k", "1", "--label-column", "group", "--ranked-lists")
-    result = run(*given, "--no-report")
-    assert "no ranked lists" in result.stderr
-    assert len(labels("table-rskc", "markers.csv")) == 0
-    assert not list(Path("table-rskc").glob("*.rnk"))
 
 
 # --- predict
@@ -463,26 +444,13 @@ def test_searches_say_what_they_found_and_leave_a_folder_if_asked(here, name):
     assert len(search["changes"]) == (name == "compare")
 
 
-def test_changes_between_two_saved_results(here):
+def test_changes_between_two_saved_results_as_json(here):
     run(*QUICK, "--out", "three")
     run(*QUICK, "--out", "two", "--clusters", "2", "--n-features", "4")
-    text = run("changes", "two", "three/model.rskc").stdout
-    assert text.startswith("2 clusters -> 3; 15 of 45 cases moved")
-    assert "features kept: 4; gained: 2 (gene" in text
     facts = json.loads(run("changes", "two", "three", "--json").stdout)
     assert len(facts["cases"]) == 15
     assert np.sum(facts["table"]) == 45
     assert {row["change"] for row in facts["features"]} <= {"kept", "gained", "lost"}
-    assert "cases that moved: none" in run("changes", "three", "three").stdout
-
-
-def test_changes_need_the_same_cases(here, frame):
-    run(*QUICK, "--out", "whole")
-    frame.iloc[:40].to_csv("table.csv", index=False)
-    run(*QUICK, "--out", "fewer")
-    told = "'whole' and 'fewer' were fitted to 45 and 40 cases; fit both to the same table."
-    assert told in refused("changes", "whole", "fewer")
-    assert "no model.rskc" in refused("changes", "whole", ".")
 
 
 def test_checkpoints_go_on_and_are_not_mixed_up(here):
@@ -504,16 +472,6 @@ def test_report_of_a_saved_result_keeps_what_is_known_of_it(chosen, monkeypatch)
     for part in (*sections, "<dt>Prepared</dt><dd>logarithms of 1 of .*?spend.*?</dd>"):
         again, first = (re.search(part, page, re.DOTALL)[0] for page in pages)
         assert again == first
-
-
-def test_report_doubts_another_table(here, frame):
-    run(*QUICK, "--no-report")
-    frame.to_csv("same.csv", index=False, lineterminator="\r\n")
-    result = run("report", "table-rskc", "same.csv")
-    assert "differs from the file of the fit" in result.stderr
-    frame.assign(gene0=0.0, gene1=-frame.gene1 * 9).to_csv("other.csv", index=False)
-    assert "is not the data" in refused("report", "table-rskc", "other.csv", "-o", "x.html")
-    assert not Path("x.html").exists()
 
 
 def test_the_demo_leaves_pages_and_can_be_repeated(here, monkeypatch):

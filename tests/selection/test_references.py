@@ -69,6 +69,20 @@ def test_draws_have_the_mean_and_the_covariances_of_the_data(kind):
     assert_allclose(np.corrcoef(drawn.T), np.corrcoef(X.T), atol=0.06)
 
 
+def test_references_have_the_moments_of_copies():
+    rng = np.random.default_rng(10)
+    X, masses = rng.normal(size=(200, 3)) * [1, 3, 5], rng.integers(1, 4, 200).astype(float)
+    copies = np.repeat(X, masses.astype(int), axis=0)
+    for kind in (normal_reference, pca_reference):
+        one, other = kind(X, masses), kind(copies)
+        assert_allclose(one.mean, other.mean)
+        assert_allclose(np.abs(one.axes), np.abs(other.axes), atol=1e-9)
+    one, other = normal_reference(X, masses), normal_reference(copies)
+    (deviations,), (copied,) = one.spread.args, other.spread.args
+    assert_allclose(deviations, copied, rtol=2e-3)  # n - 1 of fewer cases
+    assert one.n_cases == 200
+
+
 @each_kind
 def test_a_reference_set_is_as_large_and_no_copy(kind):
     X = np.random.default_rng(0).standard_normal((30, 7))
