@@ -252,7 +252,10 @@ def _check(adata: Any, layer: str | None, use_rep: str | None) -> None:
             'rskc.anndata needs anndata, which is not installed: pip install "rskc[anndata]".'
         ) from error
     if not isinstance(adata, AnnData):
-        raise TypeError(f"adata={adata!r:.60} must be an AnnData; for tables, use the estimator.")
+        kind = type(adata).__name__
+        raise TypeError(
+            f"adata is of type {kind}; it must be an AnnData. For tables, use the estimator."
+        )
     if layer is not None and use_rep is not None:
         raise ValueError(
             f"layer={layer!r} and use_rep={use_rep!r} are two tables to cluster by; give one."

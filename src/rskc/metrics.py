@@ -64,7 +64,7 @@ def classification_error_rate(a: Any, b: Any, sample_weight: Any = None) -> floa
     masses = None if weights is None else masses_of(weights)
     n_cases = len(first.codes) if masses is None else int(np.count_nonzero(masses))
     if n_cases < 2:
-        raise ValueError(f"{n_cases} labels make no pair of cases; at least 2 are needed.")
+        raise ValueError("Fewer than 2 cases have a label; at least 2 are needed.")
     n = n_cases if masses is None else float(masses.sum())
     both = first.codes * len(second.names) + second.codes
     joined = [_joined_pairs(codes, masses) for codes in (first.codes, second.codes, both)]

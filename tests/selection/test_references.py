@@ -78,7 +78,7 @@ def test_references_have_the_moments_of_copies():
         assert_allclose(one.mean, other.mean)
         assert_allclose(np.abs(one.axes), np.abs(other.axes), atol=1e-9)
     one, other = normal_reference(X, masses), normal_reference(copies)
-    (deviations,), (copied,) = one.spread.args, other.spread.args
+    deviations, copied = one.spread[1], other.spread[1]
     assert_allclose(deviations, copied, rtol=2e-3)  # n - 1 of fewer cases
     assert one.n_cases == 200
 

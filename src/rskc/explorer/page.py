@@ -196,7 +196,9 @@ def explore(
 def _check_lengths(n: int, **given: Any) -> None:
     for name, values in given.items():
         if values is not None and len(values) != n:
-            raise ValueError(f"{name} has {len(values)} entries for {n} cases; give one for each.")
+            raise ValueError(
+                f"{name} has length {len(values)}; it must have length {n}, one for each case."
+            )
 
 
 # ---- Words

@@ -150,6 +150,8 @@ def read_model(path: str | os.PathLike) -> SavedModel:
 
             def get(name: str) -> Any:
                 # Each array once: named a thousand times, it would take a thousand times its size.
+                if name not in unread:
+                    raise ValueError(f"{name!r:.60} is no array of it")
                 unread.remove(name)
                 return unpack(archive.read(name))
 
