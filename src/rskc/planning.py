@@ -432,9 +432,9 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     # A pass reads in order, by all threads: files are read fastest so. The first read warms up.
     spaced = spaced_blocks(X, LONG_WORK // (p * model.n_clusters))
     known = read_blocks(X, spaced)
-    start, timed = CLOCK(), range(min(threads, n_blocks))
-    read_blocks(X, timed)
-    a_read = (CLOCK() - start) * n_blocks / len(timed)
+    start, timed = CLOCK(), min(threads, n_blocks)
+    dask.compute(*map(dask.delayed(len), X.blocks[:timed].to_delayed().ravel()))
+    a_read = (CLOCK() - start) * n_blocks / timed
     parts = _Parts(AnyTable(known, None), model, (n, p), in_blocks=True)
     needs, small = _needs(parts), COUNTED_CELLS // p
     few, rows = (small, 2 * STEP * small) if small < parts.size < n else (None, STEP * small)

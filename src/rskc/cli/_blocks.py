@@ -83,8 +83,18 @@ def dask_configured(
 def _connected(address: str) -> Iterator[Any]:
     from distributed import Client
 
-    try:  # a client that cannot start must not remain the default one
-        client = Client(address, timeout=PATIENCE, name="rskc", set_as_default=False)
+    class ClosingClient(Client):
+        """A client that closes when it cannot start: later it would wait for what is not there."""
+
+        def start(self, **kwargs: Any) -> Any:
+            try:
+                return super().start(**kwargs)
+            except BaseException:
+                self.close()
+                raise
+
+    try:  # one that cannot start must not remain the default one
+        client = ClosingClient(address, timeout=PATIENCE, name="rskc", set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(
             f"no Dask scheduler answers at {address!r}; check the address and that "

@@ -24,6 +24,11 @@ def max_threads():
     return 1
 
 
+def _blocks(n, bytes_per_row):
+    step = max(1, WORK_BYTES // max(1, bytes_per_row))
+    return (slice(start, min(n, start + step)) for start in range(0, n, step))
+
+
 def _rows(X, q, block):
     """Return a table as an (n, q) array: itself where it lies row by row, else a copy."""
     if block == 1:
@@ -67,22 +72,35 @@ def assign(X, block, weights, centers, norms, scale, n_threads, labels, costs):
 
     norms = sum w x^2 of each case; one row for all runs or one a run, as weights. With scale (else
     None) the table has values and marks (n, 2q), a center is NaN in a feature of which it has no
-    cell, and distances are scaled up for the missing cells of each case. Label and cost are 0 where
-    scale is, and cost is too where no center is observed.
+    cell, and distances are multiplied by scale for the missing cells of each case. Label and cost
+    are 0 where scale is, and cost is too where no center is observed.
     """
-    q = centers.shape[2]
-    X = _rows(X, q if scale is None else 2 * q, block)
+    (runs, K, q), constants = centers.shape, np.zeros(centers.shape[:2], costs.dtype)
+    scaled = np.empty((runs, K, q if scale is None else 2 * q), costs.dtype)
+    if scale is None:
+        scale_centers(weights, centers, scaled, constants)
+    else:
+        filled, run_weights = np.where(np.isnan(centers), 0, centers), weights[:, None, :]
+        scaled[...] = np.concatenate([-2 * run_weights * filled, run_weights * filled**2], axis=2)
+    X = _rows(X, scaled.shape[2], block)
+    for rows in _blocks(len(X), X.itemsize * runs * K):
+        products = X[rows] @ scaled.reshape(runs * K, -1).T
+        distances = products.reshape(-1, runs, K) + constants
+        nearest = distances.argmin(axis=2)
+        least = np.take_along_axis(distances, nearest[:, :, None], axis=2)[:, :, 0]
+        labels[:, rows] = nearest.T
+        costs[:, rows] = np.maximum(least.T + norms[:, rows], 0)
+    if scale is None:
+        return
+    costs *= scale
+    labels[np.broadcast_to(scale == 0, labels.shape)] = 0
+    values, marks = np.split(X.astype(np.float64), 2, axis=1)
     for r, center in enumerate(centers):
-        run_weights, run_norms = weights[r % len(weights)], norms[r % len(norms)]
-        if scale is None:
-            factors = (-2 * run_weights * center).T.astype(costs.dtype)
-            distances = X @ factors + (run_weights * center**2).sum(axis=1).astype(costs.dtype)
-            labels[r] = distances.argmin(axis=1)
-            costs[r] = np.maximum(distances.min(axis=1) + run_norms, 0)
+        run_weights = weights[r % len(weights)]
+        seen = np.where(np.isnan(center), 0, run_weights)
+        if (seen == run_weights).all():
             continue
-        values, marks = np.split(X.astype(np.float64), 2, axis=1)
-        seen, filled = np.where(np.isnan(center), 0, run_weights), np.nan_to_num(center)
-        sums = values**2 @ seen.T - 2 * values @ (seen * filled).T + marks @ (seen * filled**2).T
+        sums = values**2 @ seen.T + values @ scaled[r, :, :q].T + marks @ scaled[r, :, q:].T
         distances = scaled_up(sums, marks @ seen.T, run_weights.sum())
         labels[r], least = distances.argmin(axis=1), distances.min(axis=1)
         costs[r] = np.where(np.isfinite(least), least, 0)
@@ -171,12 +189,16 @@ def own_distances(X, location, factor, weights, labels, centers, missing, n_thre
 
 def missing_factors(X, weights, n_threads, out):
     """Set out[r, i] to all weight / the weight of what is not NaN in case i; 0 if that has none."""
-    out[...] = factors_of(weights @ ~np.isnan(X).T, weights.sum(axis=1, keepdims=True))
+    total = weights.sum(axis=1, keepdims=True)
+    for rows in _blocks(len(X), 16 * X.shape[1]):
+        out[:, rows] = factors_of(weights @ ~np.isnan(X[rows]).T, total)
 
 
 def row_norms(X, block, weights, n_threads, out):
     """Set out[r, i] to sum_j weights[r, j] x_ij^2 for the cases of a table."""
-    out[...] = weights @ np.square(_rows(X, weights.shape[1], block), dtype=np.float64).T
+    X = _rows(X, weights.shape[1], block)
+    for rows in _blocks(len(X), 8 * X.shape[1]):
+        out[:, rows] = weights @ np.square(X[rows], dtype=np.float64).T
 
 
 def single_moves(

@@ -92,7 +92,7 @@ class Exploration(Search):
     data_ : ndarray
         These cases; a category has a number for each of its categories.
     searched_ : ndarray
-        The same, extreme cells bent back to the middle where the fit bounds outlying cells.
+        The same without extreme cells, where the fit bounds outlying cells.
     best_estimator_ : RobustSparseKMeans
         The automatic fit to all the data, as ``rskc fit`` makes it.
     """

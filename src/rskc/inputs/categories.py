@@ -142,18 +142,18 @@ class ColumnCode(NamedTuple):
 
         Its cells are numbers of the texts, -1 where missing.
         """
-        n, numbers = len(self.categories), {text: i for i, text in enumerate(self.categories)}
-        places = np.array([*(numbers.get(text, n) for text in texts), n + 1])[codes]
-        # The features of each category, of one that is not known, and of a missing cell.
-        book = np.full((n + 2, self.width), np.nan)
+        numbers = {text: i for i, text in enumerate(self.categories)}
+        places = np.array([*(numbers.get(text, -1) for text in texts), -2])[codes]
+        unknown = [texts[i] for i in dict.fromkeys(codes[places == -1].tolist())]
         if self.kind == ORDINAL:
-            book[:n, 0] = (np.arange(1, n + 1) - self.center) * self.scales[0]
-        else:
-            book[: n + 1] = 0
-            if n > 1:  # one category alone tells nothing
-                np.fill_diagonal(book, self.scales)
-        unknown = [texts[i] for i in dict.fromkeys(codes[places == n].tolist())]
-        return book[places], unknown
+            ranks = np.where(places < 0, np.nan, places + 1.0)
+            return ((ranks - self.center) * self.scales[0])[:, None], unknown
+        part = np.zeros((len(codes), self.width))
+        if len(self.categories) > 1:  # one category alone tells nothing
+            rows = np.flatnonzero(places >= 0)
+            part[rows, places[rows]] = np.array(self.scales)[places[rows]]
+        part[places == -2] = np.nan
+        return part, unknown
 
     def describe(self, center: np.ndarray) -> Any:
         """Return a center (width,): a number, a mean rank, or shares in words."""

@@ -137,7 +137,7 @@ def fit_all(sample: Sample, estimator: Any, key: Key) -> Result:
 
 
 def split_in_halves(cases: np.ndarray, seed: int, split: int) -> list[np.ndarray]:
-    """Return the cases of each half, upwards; the same for all settings."""
+    """Return the cases of each half, upwards; the same for all settings with these cases."""
     halves = np.array_split(rng_of(seed, split).permutation(cases), 2)
     return [np.sort(half) for half in halves]
 
@@ -150,9 +150,7 @@ def fit_halves(
     ``cases`` has those of each number of clusters. Cases are placed as they are without steps.
     """
     (K, split), (n, p) = key, sample.shape
-    halves = [
-        np.sort(half) for half in np.array_split(rng_of(seed, split).permutation(cases[K]), 2)
-    ]
+    halves = split_in_halves(cases[K], seed, split)
     results = []
     for i, (half, others) in enumerate((halves, halves[::-1])):
         model = with_few_starts(configured(estimator, seed_of(seed, *key, i), n_clusters=K))

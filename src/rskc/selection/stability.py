@@ -117,7 +117,8 @@ class Stability(Search):
     n_clusters_ : int
         The number chosen: the largest stable one whose clusters have gaps between them, or else are
         not seen to be slices of a gradient, and are more compact than parts of a single one
-        (p-value at most 0.1, and at most ``level`` for some such number); 1 if there is none.
+        (p-value at most 0.1, and at most ``level`` for some such number); one that reaches
+        ``threshold`` goes before a larger one that does not; 1 if there is none.
     n_slices_ : int or None
         Where the cases lie along a gradient, and therefore in one cluster, the number of clusters
         that are stable slices of it; ``set_params(n_clusters=...)`` of the estimator gives these.
@@ -442,12 +443,15 @@ class Stability(Search):
             if fits[K].stability < self.threshold:
                 text += f", less than {least}, but any two neighboring clusters are separated"
             smaller = [k for k in fits if k < K and fits[k].stability >= self.threshold]
-            if larger:
-                text += f". {_listed(larger)} clusters are stable too, but not separated"
-            elif max(fits) > K:
-                text += ". No larger number of clusters is stable"
-            else:
-                text += f". More than {K} were not tried"
+            nearly = [k for k in larger if fits[k].stability < self.threshold]
+            joined = [k for k in larger if k not in nearly]
+            if joined:
+                text += f". {_listed(joined)} clusters are stable too, but not separated"
+            if nearly:
+                text += f". {_listed(nearly)} clusters are nearly stable, which is too little here"
+            if not larger:
+                none = "No larger number of clusters is stable"
+                text += f". {none if max(fits) > K else f'More than {K} were not tried'}"
             if smaller:
                 text += f". {_listed(smaller, 'or')} clusters, a coarser view, are stable as well"
             if any(fits[K].between) and self._gaps(self._sample, fits, K) == UNKNOWN:

@@ -52,10 +52,10 @@ class Packed:
 
 def packed(value: Any) -> Any:
     """Return a value as it is kept."""
-    if isinstance(value, Assignment | PartlyTrimmed):
-        return _with_its_labels(packed, value)
     if any(hasattr(part, "is_cuda") for part in (value if isinstance(value, tuple) else [value])):
         return Value(value)  # a worker may send it to another one, which Dask cannot do itself
+    if isinstance(value, Assignment | PartlyTrimmed):
+        return _with_its_labels(packed, value)
     if not isinstance(value, np.ndarray) or value.dtype != np.int32 or value.size == 0:
         return value
     largest = max(int(value.max()), -int(value.min()))
@@ -141,8 +141,9 @@ class Node:
 
     def hold_here(self, values: list[Any]) -> None:
         """Take values that are in this process: of a node with parts, those that are in use."""
+        values = [value.value if isinstance(value, Value) else value for value in values]
         if self.parts is None:
-            self.hold([v if isinstance(v, Value) else Value(v) for v in values])
+            self.hold([Value(value) for value in values])
             return
         for part, name in list(self.parts.items()):
             part.hold([Value(getattr(value, name)) for value in values])
