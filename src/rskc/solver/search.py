@@ -151,7 +151,7 @@ class Starts:
     inits: tuple[str, ...] = ()  # ways to draw cases; none where groups are given
     uniforms: Any = None  # (runs, K) of the cases that are drawn
     sample: Sampled | None = None  # the cases on which the search is made; None for all
-    # (1, n) each: the partitions that restarts begin with, in place of cases.
+    # (1, n) each: the partitions that restarts begin with instead of cases.
     groups: Sequence[Any] = ()
 
     @property
