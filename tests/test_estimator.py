@@ -22,7 +22,7 @@ from definitions import (
 from engine_kinds import threads_everywhere
 from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
-from rskc.utils.verbosity import told
+from rskc.model.fitting import verbosity
 
 # Whether another solution is worth a word is not what most tests are about.
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
@@ -370,7 +370,7 @@ def test_verbose_fits_side_by_side_say_each_thing_once(capsys):
     before = log.level, list(log.handlers)
 
     def talk(verbose):
-        with told.at(verbose):
+        with verbosity.at(verbose):
             met.wait(60)
             log.info("info of %d", verbose)
             log.debug("debug of %d", verbose)

@@ -8,6 +8,9 @@ RobustSparseKMeans, of which the steps read the parameters.
 from __future__ import annotations
 
 import copy
+import logging
+import os
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -49,7 +52,6 @@ from rskc.model.warnings import on_cells, on_scales, warnings_of
 from rskc.solver import Problem, Starts, Warm, solve
 from rskc.solver.problem import FeatureGroups, check_groups
 from rskc.solver.search import INITS, auto_inits, auto_starts, draw_cases, search_cases
-from rskc.utils.verbosity import told
 from rskc.utils.wording import count
 
 # Restarts from a function with n_init="auto".
@@ -57,6 +59,49 @@ CALLED_STARTS = 10
 MOST_ITERATIONS = 2**31 - 1  # that a compiled pass can count
 # Optional attributes that validated data have set before the others are.
 OF_VALIDATION = {"encoder_", "feature_names_in_", "_sklearn_output_config"}
+
+
+class _Verbosity:
+    """Prints what verbose fits log. Fits may overlap in threads: each prints what its own has.
+
+    The logger has the level of the fit that prints most, and its own again after the last.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.log = threading.Lock(), logging.getLogger("rskc")
+        self.levels: list[int] = []  # of the fits under way
+        self.before = self.log.level
+        if hasattr(os, "register_at_fork"):  # not on Windows
+            unlock = self.lock.release  # no fork while another thread holds the lock
+            os.register_at_fork(
+                before=self.lock.acquire, after_in_parent=unlock, after_in_child=unlock
+            )
+
+    @contextmanager
+    def at(self, verbose: int) -> Iterator[None]:
+        """Print, while the block runs, what this thread logs at this verbosity."""
+        if not verbose:
+            yield
+            return
+        handler, thread = logging.StreamHandler(), threading.get_ident()
+        handler.setFormatter(logging.Formatter("rskc: %(message)s"))
+        handler.setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
+        handler.addFilter(lambda record: record.thread == thread)
+        self.log.addHandler(handler)
+        with self.lock:
+            self.before = self.before if self.levels else self.log.level
+            self.levels.append(handler.level)
+            self.log.setLevel(min(self.levels))
+        try:
+            yield
+        finally:
+            self.log.removeHandler(handler)
+            with self.lock:
+                self.levels.remove(handler.level)
+                self.log.setLevel(min(self.levels, default=self.before))
+
+
+verbosity = _Verbosity()
 
 
 def fit(
@@ -113,7 +158,7 @@ def fit(
 def solver_settings(verbose: Any) -> Iterator[None]:
     """Hold BLAS to one thread, log to the terminal if asked, and leave overflows to checks."""
     check_integer("verbose", verbose, 0)
-    with told.at(verbose), one_blas_thread, np.errstate(over="ignore", invalid="ignore"):
+    with verbosity.at(verbose), one_blas_thread, np.errstate(over="ignore", invalid="ignore"):
         yield
 
 
