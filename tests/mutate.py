@@ -31,7 +31,7 @@ TESTS = {
     "model/outliers.py": ("automatic", "estimator", "missing", "extreme_cells"),
     "model/automatic.py": ("automatic", "estimator", "missing"),
     "model/feature_tests.py": ("automatic", "groups", "categories", "estimator"),
-    "inputs/case_weights.py": ("sample_weight", "search", "metrics"),
+    "inputs/arrays.py": ("sample_weight", "search", "metrics", "bad_input"),
     "solver/problem.py": ("groups", "categories"),
     "inputs/categories.py": ("categories", "frames", "columns", "groups"),
     "selection/runner.py": ("runner", "search"),

@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rskc.exceptions import ComparisonError
-from rskc.inputs.arrays import to_numpy
-from rskc.inputs.case_weights import check_sample_weight
+from rskc.inputs.arrays import check_sample_weight, to_numpy
 from rskc.inputs.labels import count_shared, match_clusters
 from rskc.inputs.validation import names_of_cases
 from rskc.metrics import classification_error_rate

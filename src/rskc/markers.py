@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.inputs.arrays import to_numpy_pair
-from rskc.inputs.case_weights import masses_of
+from rskc.inputs.arrays import masses_of, to_numpy_pair
 from rskc.inputs.validation import check_integer, check_real, validated
 from rskc.model.fitted import number_names, number_weights, unequal_weights
 from rskc.utils.wording import short_repr

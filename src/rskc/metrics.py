@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.inputs.arrays import to_numpy
-from rskc.inputs.case_weights import check_sample_weight, masses_of
+from rskc.inputs.arrays import check_sample_weight, masses_of, to_numpy
 from rskc.inputs.labels import in_order, read_two
 from rskc.inputs.validation import check_integer
 from rskc.utils.wording import short_repr

@@ -11,10 +11,7 @@ from rskc import RobustSparseKMeans
 from rskc.exceptions import ColumnWarning
 from rskc.files import read_table
 from rskc.files.blocks import open_blocks
-from rskc.inputs.columns import (
-    SKEWED,
-    skewness_of,
-)
+from rskc.inputs.spreads import SKEWED, skewness_of
 
 rng = np.random.default_rng(0)
 N = 40

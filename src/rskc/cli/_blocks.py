@@ -30,7 +30,7 @@ from rskc.files import Table
 from rskc.files.blocks import open_blocks
 from rskc.files.tables import ColumnRoles
 from rskc.files.writing import write_csv_parts
-from rskc.inputs.case_weights import count_of
+from rskc.inputs.arrays import count_of
 from rskc.model.fitted import with_cases, with_features
 from rskc.selection.subsample import draw_cases
 from rskc.utils.wording import count

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from rskc.displays import style
-from rskc.inputs.case_weights import mean_by_weight
+from rskc.inputs.arrays import mean_by_weight
 from rskc.inputs.validation import check_choice, check_integer
 from rskc.metrics import revised_silhouette
 from rskc.model.fitted import JudgedCases, judge_cases, thresholds_of

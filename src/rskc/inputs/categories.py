@@ -22,8 +22,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rskc.exceptions import warn_user
-from rskc.inputs.arrays import is_dask, to_numpy
-from rskc.inputs.case_weights import check_sample_weight
+from rskc.inputs.arrays import check_sample_weight, is_dask, to_numpy
 from rskc.inputs.columns import are_names
 from rskc.inputs.frames import (
     CATEGORY,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -76,15 +76,6 @@ LARGEST_CODED = 999  # of a column in which -9 is a code
 FEWEST_CODES = 3  # cells; a single one is rather a slip
 MOST_WORDS = 100  # categories that are compared with each other
 FEWEST_COPIES, LEAST_SHARE = 2, 0.02  # cases that occur twice, that are worth a word
-# Times that spreads differ where columns have other units. Of prepared, simulated and published
-# tables in one unit the largest is up to 69 times one that a tenth are below, and wine, breast
-# cancer and customers as they are have 1,400 and more. Of many columns a tenth may hardly vary;
-# the largest is up to 13 times the median one, and 40 to 150 where units differ.
-MUCH, MUCH_OF_MANY, MANY = 100.0, 20.0, 100
-ROUNDING = 1e-12  # of the largest cell of a column
-SPARSE = 0.3  # share of zeros of counts that somebody has transformed
-SKEWED = 0.25  # skewness of deciles that is typical of amounts; of normal columns it is 0
-SAMPLE = 2000  # rows by which spreads are judged; rows and columns for skewness
 
 
 class Recognized(NamedTuple):
@@ -252,93 +243,6 @@ def sign_of_side(id_name: str | None, n_rows: int, columns: Sequence[str]) -> st
     if n_rows >= max(MANY_ROWS, ROWS_PER_COLUMN * len(columns)):
         return f"{count(n_rows, 'row')} and {count(len(columns), 'column')} of numbers"
     return None
-
-
-class Spreads(NamedTuple):
-    """The columns with the largest and with a small spread, and how many times they differ."""
-
-    largest: int
-    small: int
-    ratio: float
-
-
-def spreads_of(matrix: Any, share: float = 0.1) -> Spreads | None:
-    """Return how many times the spreads of columns differ; None of one column.
-
-    A spread is the distance between quartiles, or the standard deviation if that is 0. The largest
-    is compared with one that this share of the columns are below: of thousands, a few hardly vary.
-    """
-    rows = some_rows(matrix)
-    if rows.shape[1] < 2 or len(rows) < FEWEST:
-        return None
-    with np.errstate(all="ignore"):
-        seen = _observed(rows)
-        low, high = np.nanquantile(seen, (0.25, 0.75), axis=0)
-        spreads = np.where(high > low, high - low, np.nanstd(seen, axis=0))
-    varying = np.flatnonzero(np.isfinite(spreads) & (spreads > 0))
-    if len(varying) < 2:
-        return None
-    order = varying[np.argsort(spreads[varying], kind="stable")]
-    largest, small = int(order[-1]), int(order[int((len(order) - 1) * share)])
-    return Spreads(largest, small, float(spreads[largest] / spreads[small]))
-
-
-def differing_spreads(rows: np.ndarray) -> Spreads | None:
-    """Return the spreads of columns if they differ as those of other units do.
-
-    Standard deviations are looked at first: they are what weights follow, and quickly found.
-    """
-    p = rows.shape[1]
-    if len(rows) < LONG or p < 2:
-        return None
-    if p >= MANY and np.nanmin(rows) >= 0 and np.mean(rows == 0) >= SPARSE:
-        return None
-    share, most = (0.5, MUCH_OF_MANY) if p >= MANY else (0.1, MUCH)
-    with np.errstate(all="ignore"):
-        deviations = np.sort(np.nanstd(_observed(rows), axis=0))
-    deviations = deviations[deviations > 0]
-    n = len(deviations)
-    if n < 2 or deviations[-1] < most * deviations[int((n - 1) * share)]:
-        return None
-    spreads = spreads_of(rows, share)
-    return spreads if spreads is not None and spreads.ratio >= most else None
-
-
-def skewness_of(matrix: Any) -> float | None:
-    """Return how skewed to the right the columns are, from -1 to 1; None of too few.
-
-    That is the median over columns of (upper - lower) / (upper + lower), the distances of the first
-    and the last decile from the median. Columns in which two of these three agree, as where most
-    cells are 0, say nothing; most must speak.
-    """
-    rows = some_rows(matrix)
-    rows = rows[:, :: rows.shape[1] // SAMPLE + 1]
-    if len(rows) < LONG:
-        return None
-    rows = np.where(np.isfinite(rows).sum(axis=0) >= LONG, rows, 0.0)
-    with np.errstate(all="ignore"):
-        low, middle, high = np.nanquantile(rows, (0.1, 0.5, 0.9), axis=0)
-        lower, upper = middle - low, high - middle
-    telling = (lower > 0) & (upper > 0) & np.isfinite(lower + upper)
-    if 2 * np.count_nonzero(telling) <= rows.shape[1]:
-        return None
-    lower, upper = lower[telling], upper[telling]
-    return float(np.median((upper - lower) / (upper + lower)))
-
-
-def _observed(rows: np.ndarray) -> np.ndarray:
-    """Return columns, 0 for those with too few observed cells or that vary by rounding only."""
-    low, high = np.fmin.reduce(rows, axis=0), np.fmax.reduce(rows, axis=0)
-    varying = high - low > ROUNDING * np.maximum(np.abs(low), np.abs(high))
-    counted = np.isfinite(rows).sum(axis=0) >= FEWEST
-    return np.where(varying & counted, rows, 0.0).astype(float)
-
-
-def some_rows(matrix: Any) -> np.ndarray:
-    """Return the rows, evenly spaced, by which a table is judged."""
-    rows = matrix[:: matrix.shape[0] // SAMPLE + 1]
-    rows = rows.toarray() if hasattr(rows, "toarray") else rows  # a help need not load SciPy
-    return np.asarray(rows, np.float64)
 
 
 def copies_among(matrix: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from scipy.sparse import csr_array, issparse, vstack
 from rskc.engines import BoundedEngine, Engine, engine_for
 from rskc.engines.cells import group_medians
 from rskc.inputs.arrays import is_dask, to_dense, to_numpy
-from rskc.inputs.medians import MAD_FACTOR, lower_medians
+from rskc.inputs.spreads import MAD_FACTOR, lower_medians
 from rskc.model import automatic
 from rskc.model.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
 from rskc.model.outliers import distances_to, first_thresholds, reweight

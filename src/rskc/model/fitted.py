@@ -18,8 +18,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from rskc.engines import BoundedEngine, Engine, Frame, engine_for
 from rskc.engines.threads import one_blas_thread
-from rskc.inputs.arrays import by_blocks, is_dask, is_on_device, to_numpy
-from rskc.inputs.case_weights import check_sample_weight, count_of, trimmed_sum
+from rskc.inputs.arrays import (
+    by_blocks,
+    check_sample_weight,
+    count_of,
+    is_dask,
+    is_on_device,
+    to_numpy,
+    trimmed_sum,
+)
 from rskc.inputs.validation import check_n_threads, validated
 from rskc.model.cells import flagged
 from rskc.model.outliers import Thresholds, both_distances, distances_to

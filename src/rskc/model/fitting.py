@@ -21,14 +21,16 @@ from rskc.engines import BoundedEngine, Engine, engine_for
 from rskc.engines.threads import one_blas_thread
 from rskc.exceptions import FitWarning, OverflowedError, ParameterError
 from rskc.inputs.arrays import (
+    CaseWeights,
+    case_weights_of,
     is_dask,
     is_elsewhere,
     merged_blocks,
+    rows_of,
     to_numpy,
     warn_of_columns,
     warn_of_numbers,
 )
-from rskc.inputs.case_weights import CaseWeights, case_weights_of, rows_of
 from rskc.inputs.frames import NUMBERS
 from rskc.inputs.validation import (
     PRECISIONS,

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.engines import ArrayOps, Engine
-from rskc.inputs.medians import MAD_FACTOR, column_medians
+from rskc.inputs.spreads import MAD_FACTOR, column_medians
 from rskc.solver import Problem, Solution
 from rskc.solver.solution import Held, finish, may_move
 

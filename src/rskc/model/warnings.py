@@ -12,9 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from rskc.engines import Engine
 from rskc.exceptions import FitWarning, SmallClusterWarning
 from rskc.inputs.arrays import is_dask, to_numpy
-from rskc.inputs.columns import differing_spreads
 from rskc.inputs.frames import NUMBERS
-from rskc.inputs.medians import MAD_FACTOR, column_medians
+from rskc.inputs.spreads import MAD_FACTOR, column_medians, differing_spreads
 from rskc.model.automatic import FitResult
 from rskc.model.cells import MANY_CELLS
 from rskc.model.fitted import feature_names, number_names

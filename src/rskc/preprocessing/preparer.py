@@ -15,9 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from rskc.exceptions import ParameterError
 from rskc.inputs.arrays import to_dense
-from rskc.inputs.columns import MANY, SPARSE, some_rows, spreads_of
 from rskc.inputs.frames import column_names, places_of
-from rskc.inputs.medians import column_medians
+from rskc.inputs.spreads import MANY, SPARSE, column_medians, some_rows, spreads_of
 from rskc.inputs.validation import check_choice, is_word
 from rskc.preprocessing.standardizers import (
     SCALES,

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rskc.exceptions import warn_user
 from rskc.inputs.arrays import is_dask, to_dense, without_mask
 from rskc.inputs.frames import NUMBERS, column, kinds_of
-from rskc.inputs.medians import MAD_FACTOR, column_medians
+from rskc.inputs.spreads import MAD_FACTOR, column_medians
 from rskc.inputs.validation import check_choice
 from rskc.utils.wording import count, listed
 

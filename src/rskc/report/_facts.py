@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from rskc.estimator import RobustSparseKMeans
-from rskc.inputs.case_weights import mean_by_weight
+from rskc.inputs.arrays import mean_by_weight
 from rskc.inputs.labels import in_order, read_two
 from rskc.metrics import revised_silhouette
 from rskc.model.fitted import by_column, feature_names, judge_cases, thresholds_of, unequal_weights

@@ -9,8 +9,8 @@ import numpy as np
 
 from rskc.exceptions import NO_OTHER_NAMES
 from rskc.inputs.arrays import to_dense
-from rskc.inputs.columns import skewness_of, spreads_of
 from rskc.inputs.labels import adjusted_rand_index, count_shared, in_order, read_two
+from rskc.inputs.spreads import skewness_of, spreads_of
 from rskc.inputs.validation import is_word
 from rskc.markers import effects_of
 from rskc.metrics import classification_error_rate, sensitivity

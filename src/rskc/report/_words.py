@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rskc.exceptions import NO_OTHER_NAMES, KnownNames
-from rskc.inputs.columns import SKEWED
+from rskc.inputs.spreads import SKEWED
 from rskc.model.warnings import KINDS
 from rskc.report._facts import WORDS
 from rskc.utils.wording import cleaned, count, number, percent, sentence_list

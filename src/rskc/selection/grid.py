@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 
 from rskc.comparison import Partition, compare
 from rskc.exceptions import ParameterError
-from rskc.inputs.case_weights import mean_by_weight
+from rskc.inputs.arrays import mean_by_weight
 from rskc.inputs.labels import adjusted_rand_index
 from rskc.inputs.validation import is_integer
 from rskc.metrics import revised_silhouette

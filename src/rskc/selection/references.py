@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from scipy.stats import norm
 
 from rskc.inputs.arrays import to_dense
-from rskc.inputs.medians import MAD_FACTOR, column_medians
+from rskc.inputs.spreads import MAD_FACTOR, column_medians
 from rskc.selection.subsample import evenly_drawn
 from rskc.solver.problem import FeatureGroups
 

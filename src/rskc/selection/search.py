@@ -20,8 +20,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import ParameterError
-from rskc.inputs.arrays import to_dense
-from rskc.inputs.case_weights import check_sample_weight
+from rskc.inputs.arrays import check_sample_weight, to_dense
 from rskc.inputs.validation import (
     PRECISIONS,
     check_integer,

@@ -15,8 +15,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 
-from rskc.inputs.arrays import is_dask, is_on_device, to_numpy
-from rskc.inputs.case_weights import masses_of
+from rskc.inputs.arrays import is_dask, is_on_device, masses_of, to_numpy
 from rskc.inputs.validation import PRECISIONS
 from rskc.selection.runner import rng_of
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rskc.inputs.medians import column_medians
+from rskc.inputs.spreads import column_medians
 
 
 @pytest.mark.parametrize("share", [0, 0.3])
