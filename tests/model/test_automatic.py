@@ -13,7 +13,7 @@ from rskc.datasets import make_simulation
 from rskc.engines import engine_for
 from rskc.metrics import classification_error_rate
 from rskc.model import automatic
-from rskc.model.feature_tests import FeatureTests, rank_tests, ranks_of
+from rskc.model.automatic import FeatureTests, rank_tests, ranks_of
 from rskc.model.outliers import far_of, judge
 
 OF_CHOICE = ("feature_statistics_", "feature_p_values_", "n_features_different_")
@@ -75,7 +75,7 @@ def test_missing_cells_and_left_out_cases_are_left_out(cells):
 def test_features_in_chunks_are_tested_alike(cells, monkeypatch):
     groups = np.arange(60) % 3
     whole = rank_tests(ranks_of(cells), groups, 3)
-    monkeypatch.setattr("rskc.model.feature_tests.CELLS_AT_ONCE", 100)
+    monkeypatch.setattr("rskc.model.automatic.CELLS_AT_ONCE", 100)
     for one, other in zip(whole, rank_tests(ranks_of(cells), groups, 3), strict=True):
         assert_array_equal(one, other)
 

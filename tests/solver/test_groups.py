@@ -16,7 +16,7 @@ from rskc import RobustSparseKMeans, load, save
 from rskc.datasets import make_simulation
 from rskc.displays import WeightsDisplay
 from rskc.files import TableError, read_gmt
-from rskc.model.feature_tests import rank_tests, ranks_of
+from rskc.model.automatic import rank_tests, ranks_of
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability
 from rskc.solver import Problem

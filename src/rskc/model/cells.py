@@ -24,7 +24,7 @@ from rskc.engines.cells import group_medians
 from rskc.inputs.arrays import is_dask, to_dense, to_numpy
 from rskc.inputs.spreads import MAD_FACTOR, lower_medians
 from rskc.model import automatic
-from rskc.model.feature_tests import FeatureTests, cases_to_rank, rank_tests, ranks_of
+from rskc.model.automatic import FeatureTests, cases_to_rank, rank_tests, ranks_of
 from rskc.model.outliers import distances_to, first_thresholds, reweight
 from rskc.solver import Problem, Solution, Starts, Warm, solve, solve_near
 from rskc.solver.search import MANY_CLUSTERS

@@ -11,11 +11,12 @@ import copy
 import logging
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from rskc.engines import BoundedEngine, Engine, engine_for
 from rskc.engines.threads import one_blas_thread
@@ -32,6 +33,7 @@ from rskc.inputs.arrays import (
     warn_of_numbers,
 )
 from rskc.inputs.frames import NUMBERS
+from rskc.inputs.spreads import MAD_FACTOR, column_medians, differing_spreads
 from rskc.inputs.validation import (
     PRECISIONS,
     check_centers,
@@ -47,20 +49,28 @@ from rskc.inputs.validation import (
     validated,
 )
 from rskc.model import fitted
-from rskc.model.automatic import FitResult, LeftToData, mass_of, solve_automatically
-from rskc.model.cells import CUTOFF, FEW_CASES, shows_outlying_cells, solve_with_cells
-from rskc.model.outliers import CUTOFFS, Judgment, judge
-from rskc.model.warnings import on_cells, on_scales, warnings_of
-from rskc.solver import Problem, Starts, Warm, solve
-from rskc.solver.problem import FeatureGroups, check_groups
+from rskc.model.automatic import FitResult, LeftToData, solve_automatically
+from rskc.model.cells import CUTOFF, FEW_CASES, MANY_CELLS, shows_outlying_cells, solve_with_cells
+from rskc.model.outliers import CUTOFFS, Judgment, find_clump, judge
+from rskc.model.warnings import fit_warning
+from rskc.solver import Problem, Solution, Starts, Warm, solve
+from rskc.solver.problem import FeatureGroups, Rival, check_groups, count_active, mass_of
 from rskc.solver.search import INITS, auto_inits, auto_starts, draw_cases, search_cases
-from rskc.utils.wording import count
+from rskc.solver.solution import RIVAL_CASES
+from rskc.utils.wording import cleaned, count, listed
 
 # Restarts from a function with n_init="auto".
 CALLED_STARTS = 10
 MOST_ITERATIONS = 2**31 - 1  # that a compiled pass can count
 # Optional attributes that validated data have set before the others are.
 OF_VALIDATION = {"encoder_", "feature_names_in_", "_sklearn_output_config"}
+# Numbers beside categories that have a larger robust standard deviation count more than 14 times as
+# much as a category, whose variance is 2 / pi. They are looked at in this many cases.
+MOST_DEVIATION, SAMPLED_CASES = 3.0, 2000
+# Distances rest on little when less than this share of the weight is observed.
+LITTLE_SEEN = 0.1
+MOST_CANDIDATES = 5000  # trimmed and flagged cases that are looked at for a clump
+MOST_NAMES = 6  # of cases and features in a warning
 
 
 class _Verbosity:
@@ -394,3 +404,127 @@ def _judge_others(model: Any, X: Any, engine: Engine, out: np.ndarray) -> None:
         whole = np.empty(len(out), to_numpy(counted).dtype)
         whole[~out], whole[out] = to_numpy(counted), values
         setattr(model, name, engine.as_result(whole))
+
+
+# ---- Warnings
+
+
+def on_scales(model: Any, X: Any) -> Iterator[FitWarning]:
+    """Warn of features that differ in scale, or vary far more than the categories beside them.
+
+    Those of a sparse table do not, or nobody knows.
+    """
+    if is_dask(X) or issparse(X):
+        return
+    rows = to_numpy(X[:: X.shape[0] // SAMPLED_CASES + 1, :])  # as the array API wants it
+    if not hasattr(model, "encoder_"):
+        if (spreads := differing_spreads(rows)) is not None:
+            largest, small = (
+                cleaned(fitted.feature_names(model)[j], 24)
+                for j in (spreads.largest, spreads.small)
+            )
+            ratio = float(f"{spreads.ratio:.2g}")
+            yield fit_warning("units differ", largest=largest, small=small, ratio=ratio)
+        return
+    is_number = [code.kind == NUMBERS for code in model.encoder_.columns_]
+    numbers = model.encoder_.first[is_number]
+    rows = rows[:, numbers]
+    # By the MAD: columns in units of their MAD or standard deviation do not count as wide.
+    deviations = MAD_FACTOR * column_medians(np.abs(rows - column_medians(rows)))
+    wide = numbers[deviations > MOST_DEVIATION]
+    if len(wide):
+        yield fit_warning(
+            "numbers not standardized",
+            columns=count(len(wide), "column of numbers varies", "columns of numbers vary"),
+            names=listed(fitted.number_names(model)[wide], MOST_NAMES),
+        )
+
+
+def warnings_of(
+    model: Any, engine: Engine, result: FitResult, out: Any, case_names: np.ndarray | None
+) -> Iterator[FitWarning]:
+    """Yield the warnings of a solution; ``out`` is the mask (n,) of cases that are outlying."""
+    solution, problem, arrays = result.solution, result.problem, engine.arrays
+
+    def names(cases: np.ndarray, n: int) -> str:
+        numbers = engine.numbers(cases)
+        return listed(numbers if case_names is None else case_names[numbers], MOST_NAMES, n)
+
+    def members(cluster: Rival) -> int:
+        """Return how many cases it has, of which the first are known; by mass about as many."""
+        return len(cluster.cases) if len(cluster.cases) < RIVAL_CASES else round(cluster.size)
+
+    yield from _on_parameters(model, engine, result)
+    if (rival := solution.rival) is not None:
+        yield fit_warning(
+            "small cluster",
+            larger=rival.mean,
+            objective=solution.mean,
+            size=rival.size,
+            cases=names(rival.cases, members(rival)),
+            n_trim=problem.n_trim,
+        )
+    if (exposed := solution.exposed) is not None:
+        cases, size = names(exposed.cases, members(exposed)), exposed.size
+        yield fit_warning("exposed cluster", size=size, cases=cases, n_trim=problem.n_trim)
+    out = solution.trimmed_weighted | solution.trimmed_unweighted | out
+    groups = arrays.as_run(arrays.without(solution.labels, out))
+    clump = find_clump(engine, solution, arrays.first_members(groups, -1, MOST_CANDIDATES))
+    if clump.size > clump.n_nearby:
+        yield fit_warning(
+            "clump", size=len(clump.cases), cases=names(clump.cases, len(clump.cases))
+        )
+    if engine.n_missing:
+        yield from _on_missing(model, engine, solution, names)
+
+
+def _on_parameters(model: Any, engine: Engine, result: FitResult) -> Iterator[FitWarning]:
+    """Warn of parameters that the solution does not keep to."""
+    solution, problem, features, _ = result
+    groups, asked = problem.feature_groups, model.l1_bound
+    p = engine.n_features if groups is None else len(groups)
+    most = np.sqrt(p)
+    given = problem.l1_bound is not None and not isinstance(asked, str)
+    if given and asked > most * (1 + 1e-9):
+        yield fit_warning("bound never binds", value=asked, p=p, most=most)
+    if not solution.converged:
+        yield fit_warning("not converged", value=problem.max_iter)
+    n_found = int(np.count_nonzero(solution.sizes))
+    if n_found < problem.n_clusters:
+        yield fit_warning("fewer clusters", value=problem.n_clusters, found=n_found)
+    selected = count_active(groups, solution.weights)
+    if features is None and problem.n_features not in (None, selected):
+        yield fit_warning("other number of features", value=problem.n_features, found=selected)
+
+
+def _on_missing(
+    model: Any, engine: Engine, solution: Solution, names: Callable[[np.ndarray, int], str]
+) -> Iterator[FitWarning]:
+    """Warn of features and cases of which little is observed."""
+    dead = np.flatnonzero(engine.equal_weights()[0] == 0)
+    if len(dead):
+        named = hasattr(model, "feature_names_in_") or hasattr(model, "encoder_")
+        dead_names = fitted.number_names(model)[dead] if named else dead
+        yield fit_warning(
+            "unobserved features",
+            features=count(len(dead), "feature has", "features have"),
+            names=listed(dead_names, MOST_NAMES),
+        )
+    little = engine.little_seen(solution.weights, LITTLE_SEEN)
+    if little.total:
+        yield fit_warning(
+            "hardly observed cases",
+            cases=count(little.total, "case is", "cases are"),
+            share=LITTLE_SEEN,
+            names=names(little.first, little.total),
+        )
+
+
+def on_cells(model: Any) -> Iterator[FitWarning]:
+    """Warn of features of which very many cells are outlying."""
+    cells = model.outlying_cells_
+    many = np.flatnonzero(np.bincount(cells.nonzero()[1]) > MANY_CELLS * cells.shape[0])
+    if len(many):
+        features = count(len(many), "feature has", "features have")
+        names = listed(fitted.feature_names(model)[many], MOST_NAMES)
+        yield fit_warning("many outlying cells", features=features, names=names)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rskc.engines import Engine
 from rskc.exceptions import ParameterError
 from rskc.utils.wording import count, quoted, shortened
 
@@ -251,3 +252,13 @@ def _as_list(features: Any) -> list[str | int]:
     several = isinstance(features, Iterable) and not isinstance(features, str)
     members = features if several else [features]
     return [int(each) if isinstance(each, Integral) else str(each) for each in members]
+
+
+def mass_of(share: float, engine: Engine) -> float:
+    """Return a share of all cases: floor(share * n), or the mass where masses are not whole.
+
+    10 / 78 * 78 and 0.29 * 100 are 10 and 29, whatever they round to.
+    """
+    mass = share * engine.mass
+    rounded = engine.rounded(mass + 1e-9)
+    return rounded if isinstance(rounded, int) else mass
