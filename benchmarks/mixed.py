@@ -14,7 +14,7 @@ from sklearn.cluster import KMeans
 from benchmarks.declare import NotHereError, Rows, benchmark
 from rskc import ColumnStandardizer, RobustSparseKMeans
 from rskc.metrics import classification_error_rate
-from rskc.solver.weights import sparse_weights
+from rskc.solver.alternate import sparse_weights
 
 PUBLISHED = {
     "age": (0.13, 0.138, 0.112, 0.091, 0.046),

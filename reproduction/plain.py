@@ -13,8 +13,7 @@ import numpy as np
 
 from rskc.engines import Engine, Partitions, engine_for
 from rskc.solver import Problem, Starts
-from rskc.solver.alternate import examine, lloyd
-from rskc.solver.weights import weigh
+from rskc.solver.alternate import examine, lloyd, weigh
 
 MOST_ITERATIONS = 25
 

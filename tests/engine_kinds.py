@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import numpy as np
 from scipy.sparse import csr_array
 
-from rskc.engines import SparseEngine, engine_for, passes_numpy, threads
+from rskc.engines import SparseEngine, engine_for, memory, passes_numpy
 from skips import skip_without
 
 try:
@@ -172,5 +172,5 @@ if has_cuda("cupy"):
 
 def threads_everywhere(monkeypatch, long_pass=0):
     """Give threads to passes above a size, and share all that is shared, however small."""
-    monkeypatch.setattr(threads, "LONG_PASS", long_pass)
-    monkeypatch.setattr(threads, "SHARED_WORK", 0)
+    monkeypatch.setattr(memory, "LONG_PASS", long_pass)
+    monkeypatch.setattr(memory, "SHARED_WORK", 0)

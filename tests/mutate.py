@@ -1,6 +1,6 @@
 """Change one operator or number of the sources at a time, and see whether a test notices.
 
-    python tests/mutate.py --most 60 --seed 1 solver/weights.py metrics.py
+    python tests/mutate.py --most 60 --seed 1 solver/alternate.py metrics.py
 
 A trial by hand, not a test. Each mutant is a copy of the package in which one place differs:
 ``<`` is ``<=``, ``+`` is ``-``, ``and`` is ``or``, a number is one more, and the like. The test
@@ -23,7 +23,6 @@ from rskc.engines.passes import PASSES
 
 # Test files that speak of a module, those that fail soonest first.
 TESTS = {
-    "solver/weights.py": ("solver", "missing", "estimator"),
     "solver/split_merge.py": ("split_merge", "solver", "estimator"),
     "solver": ("solver_rules", "solver", "split_merge", "estimator", "missing", "automatic"),
     "metrics.py": ("metrics",),
@@ -31,7 +30,7 @@ TESTS = {
     "model/outliers.py": ("automatic", "estimator", "missing", "extreme_cells"),
     "model/automatic.py": ("automatic", "groups", "estimator", "missing", "categories"),
     "inputs/arrays.py": ("sample_weight", "search", "metrics", "bad_input"),
-    "solver/problem.py": ("groups", "categories"),
+    "solver/groups.py": ("groups", "categories"),
     "inputs/categories.py": ("categories", "frames", "columns", "groups"),
     "selection/runner.py": ("runner", "search"),
     "selection/checkpoint.py": ("checkpoint", "search"),

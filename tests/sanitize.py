@@ -25,7 +25,7 @@ OPTIONS = {
     "c_args": "-fno-sanitize-recover=all -fno-omit-frame-pointer",
     "compiled": "enabled",
 }
-THREADS = "from rskc.engines import threads; threads.LONG_PASS = threads.SHARED_WORK = 0"
+THREADS = "from rskc.engines import memory; memory.LONG_PASS = memory.SHARED_WORK = 0"
 
 
 def build() -> Path:

@@ -78,9 +78,9 @@ FORK = """
 import os
 import numpy as np
 from rskc import RobustSparseKMeans
-from rskc.engines import threads
+from rskc.engines import memory
 
-threads.LONG_PASS = threads.SHARED_WORK = 0
+memory.LONG_PASS = memory.SHARED_WORK = 0
 X = np.random.default_rng(0).normal(size=(2000, 5))
 model = RobustSparseKMeans(3, random_state=0, n_threads=2)
 labels = model.fit(X).labels_
@@ -208,9 +208,9 @@ MANY_FITS = """
 import gc, resource
 import numpy as np
 from rskc import RobustSparseKMeans
-from rskc.engines import threads
+from rskc.engines import memory
 
-threads.LONG_PASS = threads.SHARED_WORK = 0  # with threads, though there are few cases
+memory.LONG_PASS = memory.SHARED_WORK = 0  # with threads, though there are few cases
 X = np.random.default_rng(0).normal(size=(200, 30)) + 3 * (np.arange(200) % 3)[:, None]
 holes = np.where(np.random.default_rng(1).random(X.shape) < 0.05, np.nan, X)
 KINDS = [(X, dict(trim=0, l1_bound=None)), (X, dict(trim=0.1, l1_bound=2)), (X, dict()),

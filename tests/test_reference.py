@@ -20,8 +20,7 @@ from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.engines import Partitions, engine_for
 from rskc.metrics import classification_error_rate
 from rskc.solver import Problem
-from rskc.solver.alternate import examine
-from rskc.solver.weights import sparse_weights
+from rskc.solver.alternate import examine, sparse_weights
 
 FILES = sorted((Path(__file__).parent / "reference").glob("golden*.json.gz"))
 # RSKC's bisection leaves its weights, and with them its objective, up to 2.4e-5 off the bound.

@@ -33,7 +33,7 @@ from rskc.inputs.frames import NUMBERS, kinds_of
 from rskc.inputs.validation import check_device, is_word
 from rskc.model.fitting import fit
 from rskc.selection.search import Search
-from rskc.solver.problem import Problem
+from rskc.solver.alternate import Problem
 from rskc.solver.search import auto_starts, search_size
 from rskc.utils.wording import count, in_bytes, in_time
 

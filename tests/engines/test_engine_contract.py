@@ -32,7 +32,7 @@ from engine_kinds import KINDS
 from rskc.datasets import make_simulation
 from rskc.engines import ArrayOps, Assignment, BoundedEngine, Frame, MemoryEngine, engine_for
 from rskc.solver import Problem, Starts, search, solve
-from rskc.solver.problem import check_groups
+from rskc.solver.groups import check_groups
 
 each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])

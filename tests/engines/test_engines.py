@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from engine_kinds import threads_everywhere
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_contaminated, make_simulation
-from rskc.engines import MemoryEngine, contract, passes_numpy, threads
+from rskc.engines import MemoryEngine, contract, memory, passes_numpy
 
 try:
     from rskc.engines import _passes
@@ -99,10 +99,10 @@ def test_an_outlying_cell_moves_neither_location_nor_scale(passes, dtype, outlyi
 
 @pytest.mark.parametrize(("cpus", "openmp"), [(3, 8), (8, 3), (3, 3)])
 def test_threads_are_no_more_than_the_machine_allows(cpus, openmp, monkeypatch):
-    monkeypatch.setattr(threads.joblib, "cpu_count", lambda: cpus)
-    monkeypatch.setattr(threads.PASSES, "max_threads", lambda: openmp)
+    monkeypatch.setattr(memory.joblib, "cpu_count", lambda: cpus)
+    monkeypatch.setattr(memory.PASSES, "max_threads", lambda: openmp)
     wanted = [1, 2, 3, 4, 10**9, None]
-    assert [threads.usable_threads(n) for n in wanted] == [1, 2, 3, 3, 3, 3]
+    assert [memory.usable_threads(n) for n in wanted] == [1, 2, 3, 3, 3, 3]
 
 
 def test_very_many_threads_are_accepted():
@@ -179,16 +179,16 @@ def test_threads_change_nothing(problem, monkeypatch):
 
 def test_a_pass_has_threads_by_its_size(monkeypatch):
     threads_everywhere(monkeypatch, 1000)
-    assert threads.team(1000, 4) == 1
-    assert threads.team(1001, 4) == 4
-    assert threads.team(1001, 1) == 1
+    assert memory.team(1000, 4) == 1
+    assert memory.team(1001, 4) == 4
+    assert memory.team(1001, 1) == 1
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
 @pytest.mark.parametrize("n_runs", [0, 1, 2, 30])
 @pytest.mark.parametrize("step", [1, 4])
 def test_shared_runs_come_in_their_order(n_runs, step, n_threads):
-    found = threads.share(lambda rows: list(range(n_runs))[rows], n_runs, step, n_threads, np.inf)
+    found = memory.share(lambda rows: list(range(n_runs))[rows], n_runs, step, n_threads, np.inf)
     assert [len(part) for part in found[:-1]] == [step] * (len(found) - 1)
     assert [run for part in found for run in part] == list(range(n_runs))
 
@@ -205,7 +205,7 @@ def test_what_another_thread_does_not_end_is_made_again():
         return rows.start
 
     try:
-        assert threads.share(work, 4, 1, 2, np.inf) == [0, 1, 2, 3]
+        assert memory.share(work, 4, 1, 2, np.inf) == [0, 1, 2, 3]
     finally:
         ended.set()
 
@@ -220,4 +220,4 @@ def test_an_error_in_another_thread_is_raised_here():
         raise MemoryError("no room")
 
     with pytest.raises(MemoryError, match="no room"):
-        threads.share(work, 4, 1, 2, np.inf)
+        memory.share(work, 4, 1, 2, np.inf)

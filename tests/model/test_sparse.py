@@ -161,7 +161,7 @@ def test_scale_does_not_matter(tables):
 def test_the_number_of_threads_changes_no_bit(tables, monkeypatch):
     monkeypatch.setattr(engine_module, "POOL_WORK", 0)
     monkeypatch.setattr(engine_module, "CHUNK_BYTES", 2**14)
-    monkeypatch.setattr("rskc.engines.threads.joblib.cpu_count", lambda: 3)
+    monkeypatch.setattr("rskc.engines.memory.joblib.cpu_count", lambda: 3)
     X = sparse.csr_array(thin(600, 30))
     one, three = (fitted(X, n_threads=n) for n in (1, 3))
     for name in ("labels_", "cluster_centers_", "feature_weights_", "distances_"):
@@ -279,7 +279,7 @@ def test_memory_is_not_that_of_a_dense_copy(method, monkeypatch):
     for name, value in (
         ("rskc.engines.sparse.DENSE_BYTES", 2**16),
         ("rskc.engines.sparse.CHUNK_BYTES", 2**17),
-        ("rskc.engines.frame.FRAME_CELLS", 2**16),
+        ("rskc.engines.memory.FRAME_CELLS", 2**16),
         ("rskc.engines.memory.MemoryTable.work_bytes", 2**18),
         ("rskc.engines.memory.MemoryEngine.work_bytes", 2**18),
         ("rskc.model.automatic.MOST_CASES", 200),

@@ -20,8 +20,8 @@ from rskc.model.automatic import rank_tests, ranks_of
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability
 from rskc.solver import Problem
-from rskc.solver.problem import FeatureGroups, as_plain, check_groups
-from rskc.solver.weights import weigh
+from rskc.solver.alternate import weigh
+from rskc.solver.groups import FeatureGroups, as_plain, check_groups
 
 
 @pytest.fixture(scope="module")

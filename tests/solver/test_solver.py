@@ -20,7 +20,7 @@ from rskc.metrics import classification_error_rate
 from rskc.solver import Problem, Starts, alternate, solve, solve_path
 from rskc.solver import search as search_module
 from rskc.solver import solution as solution_module
-from rskc.solver.alternate import improve, lloyd
+from rskc.solver.alternate import count_weights, improve, is_sparse, lloyd, sparse_weights, weigh
 from rskc.solver.search import (
     INITS,
     Sampled,
@@ -30,7 +30,6 @@ from rskc.solver.search import (
     search_cases,
     search_size,
 )
-from rskc.solver.weights import count_weights, is_sparse, sparse_weights, weigh
 
 try:
     from rskc.engines import _passes

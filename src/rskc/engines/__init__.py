@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.engines.arrays import ArrayOps
+from rskc.engines.arrays import ArrayOps, Sums
 from rskc.engines.cells import BoundedEngine
 from rskc.engines.contract import Assignment, Engine, Partitions, Remaining, Summed, Table
-from rskc.engines.frame import Frame, Sums
-from rskc.engines.memory import MemoryEngine, passes_info
+from rskc.engines.memory import Frame, MemoryEngine, passes_info
 from rskc.engines.sparse import SparseEngine, has_nan, is_full
 from rskc.exceptions import unobserved_error
 

@@ -1,4 +1,4 @@
-"""What is done with arrays of length n, cases with masses included.
+"""What is done with arrays of length n, cases with masses included, and sums over their groups.
 
 :class:`ArrayOps` has bodies for any array of the array API, and where that is not enough those for
 NumPy's: arrays in blocks or on a device are what differs.
@@ -12,13 +12,14 @@ rules trim in part keeps the lesser of two parts, as copies would, of which the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from rskc.engines.frame import NO_MASS, SAME_PART
 from rskc.engines.passes import PASSES
+from rskc.engines.passes_numpy import NO_MASS, SAME_PART
 
 # Bits of the random number of a case: fewer where sums over very many cases would be inexact.
 KEY_BITS, EXACT_BITS = 30, 52
@@ -201,6 +202,105 @@ def fill_from(found: Candidates, counts: np.ndarray) -> list[tuple[int, int]]:
                 del free[place]
                 break
     return pairs
+
+
+# ---- Sums: where cells are missing, of those observed, with totals of values and of marks
+
+
+def above_0(counts: np.ndarray) -> np.ndarray:
+    """Return counts to divide by: 1 where there is nothing."""
+    return np.where(counts > NO_MASS, counts, 1.0)
+
+
+@dataclass
+class Sums:
+    """Totals and counts of the cases of each cluster; ``shift`` passes change them in place.
+
+    Where cases have masses, the counts are masses.
+    """
+
+    totals: np.ndarray  # (runs, K, columns) float64
+    counts: np.ndarray  # (runs, K) float64
+    factored: ClassVar[bool] = False  # whether B_j of an engine has factors that these lack
+
+    @classmethod
+    def empty(cls, runs: int, K: int, columns: int) -> Self:
+        """Return the sums over no case."""
+        return cls(np.zeros((runs, K, columns)), np.zeros((runs, K)))
+
+    def and_empty(self, runs: int) -> Self:
+        """Return these, and the sums over no case for more runs."""
+        _, K, columns = self.totals.shape
+        more = self.empty(runs, K, columns)
+        totals, counts = (self.totals, more.totals), (self.counts, more.counts)
+        return type(self)(np.concatenate(totals), np.concatenate(counts))
+
+    def change(self, totals: np.ndarray, counts: np.ndarray, moved: np.ndarray) -> np.ndarray:
+        """Add what totals and counts change by when cases move; return how many moved."""
+        self.totals += totals
+        self.counts += counts
+        return moved.astype(np.int64)
+
+    def drop_rounding(self) -> None:
+        """Make clusters empty that have no more mass than what rounding left in them."""
+        empty = self.counts < NO_MASS
+        if empty.any():
+            self.counts[empty], self.totals[empty] = 0.0, 0.0
+
+    def means(self) -> np.ndarray:
+        """Return the means of the clusters; 0, the location of the data, for an empty one."""
+        return self.totals / above_0(self.counts)[:, :, None]
+
+    def between(self) -> np.ndarray:
+        """Return B_j = sum_k n_k (mean_kj - mean_j)^2, a row for each run."""
+        mean = self.totals.sum(axis=1) / above_0(self.counts.sum(axis=1))[:, None]
+        return np.einsum("rk,rkj->rj", self.counts, (self.means() - mean[:, None, :]) ** 2)
+
+    def n_kept(self) -> float:
+        """Return how many cases the only run has in its groups, an int where that is whole."""
+        total = float(self.counts.sum())
+        return int(total) if total.is_integer() else total
+
+    def halves(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return totals (runs, K, p), and the number of cells (runs, K, 1 or p) in each."""
+        return self.totals, self.counts[:, :, None]
+
+    def of_runs(self, index: np.ndarray | slice) -> Self:
+        """Return the sums of some of the runs: a copy, or for a slice a view."""
+        return type(self)(*(part[index] for part in vars(self).values()))
+
+
+class MissingSums(Sums):
+    """Sums whose totals are of values, and then of marks: the number of observed cells."""
+
+    factored = True
+
+    def halves(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the totals (runs, K, p) of values, and those of marks."""
+        p = self.totals.shape[2] // 2
+        return self.totals[:, :, :p], self.totals[:, :, p:]
+
+    def means(self) -> np.ndarray:
+        """Return means over observed cells; NaN where there is none."""
+        values, cells = self.halves()
+        means = np.where(cells > NO_MASS, cells, np.nan)
+        return np.divide(values, means, out=means)
+
+    def between(self) -> np.ndarray:
+        """Return B_j as if every case had observed all features that it is judged by."""
+        means, mean = self._means_and_mean()
+        return np.einsum("rkj,rkj->rj", self.halves()[1], (means - mean) ** 2)
+
+    def factored_between(self, first: np.ndarray, zeroth: np.ndarray) -> np.ndarray:
+        """Return B_j from sums (runs, K, p) of f x, and of f over observed cells."""
+        means, mean = self._means_and_mean()
+        return (2 * first * (means - mean) + zeroth * (mean**2 - means**2)).sum(axis=1)
+
+    def _means_and_mean(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the means (runs, K, p), 0 where there is none, and those of all clusters."""
+        values, cells = self.halves()
+        means = np.where(cells > NO_MASS, values, 0.0) / above_0(cells)
+        return means, (values.sum(axis=1) / above_0(cells.sum(axis=1)))[:, None, :]
 
 
 # ---- Arrays of an engine

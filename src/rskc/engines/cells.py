@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from rskc.engines.arrays import PartlyTrimmed
-from rskc.engines.contract import Assignment, Engine, Latest, Moved, Table
-from rskc.engines.frame import MissingSums, Place, Sums, above_0
-from rskc.engines.threads import team
+from rskc.engines.arrays import MissingSums, PartlyTrimmed, Sums, above_0
+from rskc.engines.contract import Assignment, Engine, Latest, Moved, Place, Table
+from rskc.engines.memory import team
 
 # Rounds in which flags and centers of given groups are made consistent; two or three are enough.
 MOST_FLAGGINGS = 50

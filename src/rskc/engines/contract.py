@@ -13,7 +13,7 @@ Rules of an engine:
 - Groups are labels, with -1 for a trimmed case. Where cases have masses, sums, sizes, medians and
   what is trimmed are by mass, and the last case that is trimmed may be so in part
   (:mod:`rskc.engines.arrays`).
-- Of cells that are missing nothing is imputed (:mod:`rskc.engines.frame`).
+- Of cells that are missing nothing is imputed (:mod:`rskc.engines.memory`).
 - The same data give the same bits for any number of threads.
 
 :class:`Engine`, :class:`Table` and :class:`ArrayOps` have a body wherever there is one for all; an
@@ -28,14 +28,17 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
 
-from rskc.engines.arrays import ArrayOps, labels_of
-from rskc.engines.frame import Frame, MissingSums, Place, Sums, missing_factors
+from rskc.engines.arrays import ArrayOps, MissingSums, Sums, labels_of
 from rskc.engines.passes import PASSES
+from rskc.engines.passes_numpy import factors_of
+
+if TYPE_CHECKING:
+    from rskc.engines.memory import Frame
 
 # A squared distance, in typical deviations, beyond which subtracting a case from sums would leave
 # its rounding behind.
@@ -169,6 +172,18 @@ class Listed(NamedTuple):
 
 
 # ---- Tables
+
+
+class Place(NamedTuple):
+    """Where the columns of a table come from."""
+
+    columns: np.ndarray
+    frame: Frame
+
+    def centers(self, centers: np.ndarray) -> np.ndarray:
+        """Bring centers (runs, K, p) from the space of the data into that of the table."""
+        frame = self.frame.of_columns(self.columns)
+        return np.clip(frame.place(centers[:, :, self.columns]), -frame.limits, frame.limits)
 
 
 class CaseData:
@@ -346,7 +361,7 @@ class Table(CaseData):
             of_marks = np.hstack([np.zeros_like(self.weights), self.weights])
             observed = self._row_sums(of_marks, self.arrays.xp.float64)
             total = self.arrays.asarray(total)
-            self._scale = missing_factors(observed, total, self.arrays.xp)
+            self._scale = factors_of(observed, total, self.arrays.xp)
         return self._scale
 
 

@@ -1,4 +1,4 @@
-"""The engine for NumPy arrays in memory: complete, or with NaN in missing cells; and its tables.
+"""The engine for NumPy arrays in memory: the frame, threads, tables; missing cells are NaN.
 
 With missing cells, distances are over the features observed in both the case and the center, scaled
 up by the observed weight; means are over observed cells. The data stay as they are. A table holds
@@ -13,17 +13,241 @@ from everything else.
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
+import joblib
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from rskc.engines import passes_numpy
-from rskc.engines.arrays import ArrayOps, PartlyTrimmed, labels_of, slots_of, with_labels
+from rskc.engines.arrays import ArrayOps, PartlyTrimmed, Sums, labels_of, slots_of, with_labels
 from rskc.engines.contract import Assignment, Engine, Farthest, Grouping, Moved, Partitions, Table
-from rskc.engines.frame import Frame, Sums
 from rskc.engines.passes import PASSES
-from rskc.engines.threads import share, team
+
+# ---- The frame
+
+# In tables, cells beyond this many times the largest spread of a column are cut off there: sums
+# then keep some digits of the others when an outlying case joins and leaves a cluster, and squares
+# stay finite. What is returned is summed anew, from the data themselves.
+OUTLYING = 1e9
+# Cells of the rows that show how large columns are that are mostly constant.
+FRAME_CELLS = 2**22
+
+
+class Frame(NamedTuple):
+    """Where the data lie and how large they are: all passes see (X - location) * factor.
+
+    The factor keeps squares from overflow and underflow, whatever the scale of the data.
+    """
+
+    location: np.ndarray
+    factor: float
+    limits: np.ndarray  # (p,) where tables cut off, in the frame
+
+    @classmethod
+    def of(cls, X: np.ndarray, missing: bool = False) -> Frame:
+        """Frame X robustly, from a sample of its rows; where cells are missing, by the others."""
+        few, many = sample_steps(*X.shape)
+        if missing:
+            return observed_frame(X[::few], lambda j: X[:, j])
+        return cls.from_rows(X[::few], X[::many])
+
+    @classmethod
+    def from_rows(cls, few: np.ndarray, many: Any) -> Frame:
+        """Frame data by about 31 of their rows, and more for columns that hardly vary.
+
+        Center first: |x|^2 - 2xc + |c|^2 loses digits when the center of the data is far from 0.
+        A median, so that an outlying cell of 1e30 does not drag its column away: of about 31 rows,
+        since any place among the data will do, and a median over all of 300 x 1000 cells takes 4
+        ms.
+        """
+        ordered = np.sort(few.astype(np.float64), axis=0)
+        last = len(ordered) - 1
+        location = ordered[(last + 1) // 2]
+        spread = ordered[last - last // 4] - ordered[last // 4]
+        for j in np.flatnonzero(spread == 0):
+            # The median deviation of the cells that deviate, in a column that is mostly constant.
+            deviations = np.abs(many[:, j] - location[j])
+            deviations = deviations[deviations > 0]
+            spread[j] = np.median(deviations) if len(deviations) else 0.0
+        typical = spread.max() if spread.any() else 1.0
+        factor = 2.0 ** np.clip(-np.floor(np.log2(typical)), -1000, 1000)
+        return cls(location, float(factor), np.full(len(spread), OUTLYING * typical * factor))
+
+    def place(self, points: np.ndarray) -> np.ndarray:
+        """Bring points from the space of the data into the frame."""
+        return (points - self.location) * self.factor
+
+    def of_columns(self, columns: np.ndarray) -> Frame:
+        """Return the frame of some of the columns."""
+        return Frame(self.location[columns], self.factor, self.limits[columns])
+
+
+def sample_steps(n: int, p: int) -> tuple[int, int]:
+    """Return the steps between the rows that a frame is made of: the few, and the many."""
+    return max(1, -(-n // 31)), max(1, -(-n // max(31, FRAME_CELLS // p)))
+
+
+def observed_frame(sample: np.ndarray, column: Callable[[int], np.ndarray] | None = None) -> Frame:
+    """Frame data by cells that are observed; the location is exact in their type.
+
+    About 31 rows stand for all: in each column, missing cells among them are filled with observed
+    cells, of the whole ``column`` of this number where the rows have none.
+    """
+    missing = np.isnan(sample)
+    # The observed cells of a column, in order, over and over.
+    places = np.arange(len(sample))[:, None] % np.maximum(np.count_nonzero(~missing, axis=0), 1)
+    places = np.take_along_axis(np.argsort(missing, axis=0, kind="stable"), places, axis=0)
+    sample = np.take_along_axis(sample, places, axis=0)
+    for j in np.flatnonzero(missing.all(axis=0)):
+        cells = sample[:0, j] if column is None else column(int(j))
+        cells = cells[~np.isnan(cells)]
+        sample[:, j] = np.resize(cells, len(sample)) if len(cells) else 0.0
+    frame = Frame.from_rows(sample, sample)
+    return frame._replace(location=frame.location.astype(sample.dtype).astype(np.float64))
+
+
+# ---- Threads
+#
+# Results do not depend on their number. Long passes over the data have threads of their own, which
+# wait for one another at the end. What consists of runs that take a while each is shared instead:
+# threads of a pool take one part after another, and the thread that asked does too. It never waits
+# for long: a part that another thread has begun, and does not end because other programs keep the
+# CPUs busy, is made again. With two busy processes on two CPUs, where all threads of a pass wait
+# for the last, fits took three times as long with two threads as with one.
+
+# A pass of more multiplications than this has all threads, others one: a millisecond or two.
+LONG_PASS = 50_000_000
+# Work of fewer multiplications is not worth the .1 ms that it takes to wake a thread.
+SHARED_WORK = 20_000_000
+# How long a part may take: as many times as the shortest has taken.
+PATIENCE = 3
+
+
+def usable_threads(wanted: int | None) -> int:
+    """Return how many threads the passes use: as many as wanted, or all that the machine allows.
+
+    More than there are CPUs, or than OMP_NUM_THREADS allows, would only wait for one another. After
+    a fork it is one: the threads of OpenMP stay behind in the parent, and the child would wait for
+    them without end.
+    """
+    if wanted == 1 or _forks:
+        return 1  # counting the CPUs takes longer than a pass
+    most = max(1, min(PASSES.max_threads(), joblib.cpu_count()))
+    return most if wanted is None else min(wanted, most)
+
+
+class _OneBlasThread:
+    """Holds BLAS to one thread while any fit is under way.
+
+    The passes call BLAS from threads of their own, and one thread rounds alike everywhere. Fits
+    may overlap in threads: the first to enter sets the limit, the last to leave restores it.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.depth = threading.Lock(), 0
+        self.controller: ThreadpoolController | None = None
+
+    def __enter__(self) -> None:
+        with self.lock:
+            self.controller = self.controller or ThreadpoolController()
+            if self.depth == 0:
+                self._let_any_thread_limit()
+                self.limit = self.controller.limit(limits=1, user_api="blas")
+            self.depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.depth -= 1
+            if self.depth == 0:
+                self._let_any_thread_limit()
+                self.limit.restore_original_limits()
+                self._let_any_thread_limit()
+
+    def _let_any_thread_limit(self) -> None:
+        """Since threadpoolctl 3.8 only the thread that set a limit can change it, in silence.
+
+        The last fit to leave may be in another thread than the first to enter.
+        """
+        for library in self.controller.lib_controllers if self.controller else ():
+            if hasattr(library, "clear_controlling_thread"):
+                library.clear_controlling_thread(force=True)
+
+
+one_blas_thread = _OneBlasThread()
+_forks: list[int] = []  # the processes that this one was forked from, since rskc was imported
+
+
+def _note_fork() -> None:
+    """Use one thread from now on; a lock that another thread held is held by nobody here."""
+    _forks.append(os.getppid())
+    one_blas_thread.lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_note_fork)
+
+
+# ---- Work that threads share
+
+
+def team(work: float, n_threads: int) -> int:
+    """Return how many threads a pass of this many multiplications has: all, or one.
+
+    OpenMP ends the threads that a smaller team leaves out, and begins new ones for a larger.
+    """
+    return n_threads if work > LONG_PASS else 1
+
+
+def share(
+    work: Callable[[slice], Any], n_runs: int, step: int, n_threads: int, size: float
+) -> list[Any]:
+    """Return the results of work on runs, so many at a time, made by this thread and others.
+
+    Work on some runs may be done twice: it changes nothing, and returns something. ``size`` is how
+    many multiplications all runs take; a few are not worth a part of their own.
+    """
+    step = step if size > SHARED_WORK else max(n_runs, 1)
+    parts = [slice(first, min(first + step, n_runs)) for first in range(0, n_runs, step)]
+    others = min(n_threads, len(parts)) - 1
+    if others < 1:
+        return [work(part) for part in parts]
+    numbers, results = deque(range(len(parts))), [None] * len(parts)
+    seconds: list[float] = []  # that parts took
+
+    def help_along() -> None:
+        """Make parts while there are some that nobody has taken."""
+        while numbers:
+            try:
+                number, start = numbers.popleft(), time.perf_counter()
+            except IndexError:  # another thread was faster
+                return
+            results[number] = work(parts[number])
+            seconds.append(time.perf_counter() - start)
+
+    helpers = [_pool().submit(help_along) for _ in range(others)]
+    help_along()
+    # Wait for the others as long as a part may take; then make what they have begun. Where a CPU is
+    # given to another program, it is gone for longer than that.
+    busy = [helper for helper in helpers if not helper.cancel()]
+    wait(busy, PATIENCE * min(seconds), FIRST_EXCEPTION)
+    return [work(part) if results[i] is None else results[i] for i, part in enumerate(parts)]
+
+
+@lru_cache(maxsize=1)
+def _pool() -> ThreadPoolExecutor:
+    """Return the threads of this process. A fit after a fork has one, and asks for none."""
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="rskc")
+
+
+# ---- Tables
 
 # Tables up to this size are also kept row by row: sums read single cases, twice as fast so. Larger
 # ones too, if both copies together take no more than the data, as in single precision.

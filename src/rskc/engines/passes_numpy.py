@@ -5,15 +5,23 @@ that the signatures agree; NumPy decides for itself.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-
-from rskc.engines.frame import MASS_SLACK, NO_MASS, SAME_PART, above_0, scaled_up
-from rskc.engines.frame import missing_factors as factors_of
 
 # Cases of a table lie row by row, so that a table is an (n, q) array.
 BLOCK = 1
 HAS_OPENMP = False
+
+# What counts as none and as the same; ``kernels.h`` has these numbers too.
+# Less mass than this, where a case has about 1, is none.
+NO_MASS = 1e-9
+# Masses that are off by less than this share of what is trimmed are off by rounding.
+MASS_SLACK = 1e-11
+# Parts of a case that differ by less are the same: sums of masses are rounded.
+SAME_PART = 1e-9
+# Less observed weight than this share of all weight counts as none.
+NOTHING = 1e-12
 
 # Work arrays of a pass stay near this size.
 WORK_BYTES = 2**24
@@ -265,9 +273,11 @@ class Run:
         """Return the change of the within sum when cases enter clusters (1) or leave them (-1)."""
         mass, q = self.mass[cases], len(self.weights)
         cells = self.counts[:, None] if self.complete else self.totals[:, q:]
-        squares = self.values[cases] - (self.totals[:, :q] / above_0(cells))[clusters]
+        after = cells[clusters] + step * mass[..., None]
+        means = self.totals[:, :q] / np.where(cells > NO_MASS, cells, 1.0)
+        squares = self.values[cases] - means[clusters]
         squares **= 2
-        squares *= cells[clusters] / above_0(cells[clusters] + step * mass[..., None])
+        squares *= cells[clusters] / np.where(after > NO_MASS, after, 1.0)
         if not self.complete:
             squares *= self.marks[cases]
         return mass * (squares @ self.weights)
@@ -435,3 +445,21 @@ def _costs(errors, weights, limits, total):
         return np.minimum(squares, limits) @ weights
     sums = np.where(seen, np.minimum(squares, limits), 0.0) @ weights
     return scaled_up(sums, seen @ weights, total)
+
+
+# ---- Missing cells
+
+
+def factors_of(observed: Any, total: Any, xp: Any = np) -> Any:
+    """Return all weight / observed weight, by which distances are scaled up; 0 if there is none."""
+    some = observed > NOTHING * total
+    one, zero = xp.ones_like(observed), xp.zeros_like(observed)
+    return xp.where(some, total / xp.where(some, observed, one), zero)
+
+
+def scaled_up(sums: Any, observed: Any, total: float, xp: Any = np) -> Any:
+    """Return distances over observed features, scaled up; infinite where nothing is observed."""
+    some = observed > NOTHING * total
+    scaled = sums * total / xp.where(some, observed, xp.ones_like(observed))
+    scaled = xp.where(scaled < 0, xp.zeros_like(scaled), scaled)
+    return xp.where(some, scaled, xp.full_like(scaled, float("inf")))

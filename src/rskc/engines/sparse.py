@@ -22,10 +22,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from rskc.engines.arrays import ArrayOps, labels_of, parts_differ
+from rskc.engines.arrays import ArrayOps, Sums, labels_of, parts_differ
 from rskc.engines.contract import Assignment, Engine, Table
-from rskc.engines.frame import Frame, Sums, sample_steps
-from rskc.engines.memory import MemoryEngine, MemoryTable
+from rskc.engines.memory import Frame, MemoryEngine, MemoryTable, sample_steps
 from rskc.engines.passes import PASSES
 from rskc.engines.passes_numpy import Run
 

@@ -27,7 +27,7 @@ from rskc.selection.search import Search, fit_quietly, with_clusters
 from rskc.selection.stability import SMALLEST_CLUSTER
 from rskc.selection.subsample import Sample
 from rskc.selection.values import check_clusters, check_sparse, check_trims, check_values
-from rskc.solver.problem import count_active
+from rskc.solver.alternate import count_active
 
 # Numbers of clusters that are shown without being asked for, and how many more than are chosen.
 NUMBERS, BEYOND = range(2, 9), 2

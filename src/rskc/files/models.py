@@ -35,7 +35,7 @@ from rskc.inputs.categories import CategoryEncoder
 from rskc.inputs.categories import as_plain as plain_columns
 from rskc.inputs.validation import check_n_threads, plain_centers
 from rskc.model.fitted import ATTRIBUTES
-from rskc.solver.problem import as_plain
+from rskc.solver.groups import as_plain
 from rskc.utils.atomic import atomic_write
 
 FORMAT, VERSION = "rskc model", 1

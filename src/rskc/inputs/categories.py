@@ -38,7 +38,7 @@ from rskc.inputs.frames import (
     refusal,
     text_of,
 )
-from rskc.solver.problem import FeatureGroups, check_groups
+from rskc.solver.groups import FeatureGroups, check_groups
 from rskc.utils.wording import count, listed, percent, quoted, shortened
 
 __all__ = ["CategoryEncoder"]
@@ -345,7 +345,6 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
             return given
         p, columns = len(self.columns_), self.columns
         groups = check_groups([None] * p if given is None else given, names, p)
-        assert groups is not None
         parts, numbers = groups.parts[columns], groups.numbers[columns]
         return replace(groups, numbers=numbers, columns=columns, masses=self.masses, parts=parts)
 

@@ -13,8 +13,8 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
+from rskc.engines.memory import usable_threads
 from rskc.engines.sparse import has_nan
-from rskc.engines.threads import usable_threads
 from rskc.exceptions import ParameterError
 from rskc.inputs.arrays import (
     NamedMatrix,

@@ -34,8 +34,8 @@ from scipy.stats import rankdata
 from rskc.engines import Engine
 from rskc.model import outliers
 from rskc.solver import Problem, Solution, Starts, solve, solve_near
-from rskc.solver.alternate import is_guarded
-from rskc.solver.problem import FeatureGroups, mass_of
+from rskc.solver.alternate import is_guarded, mass_of
+from rskc.solver.groups import FeatureGroups
 from rskc.solver.search import Sampled, search_size
 from rskc.solver.solution import carry, hand_back
 from rskc.solver.split_merge import FEWEST_OF_DOUBLED

@@ -17,7 +17,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from rskc.engines import BoundedEngine, Engine, Frame, engine_for
-from rskc.engines.threads import one_blas_thread
+from rskc.engines.memory import one_blas_thread
 from rskc.inputs.arrays import (
     by_blocks,
     check_sample_weight,

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from rskc.engines import BoundedEngine, Engine, engine_for
-from rskc.engines.threads import one_blas_thread
+from rskc.engines.memory import one_blas_thread
 from rskc.exceptions import FitWarning, OverflowedError, ParameterError
 from rskc.inputs.arrays import (
     CaseWeights,
@@ -54,9 +54,10 @@ from rskc.model.cells import CUTOFF, FEW_CASES, MANY_CELLS, shows_outlying_cells
 from rskc.model.outliers import CUTOFFS, Judgment, find_clump, judge
 from rskc.model.warnings import fit_warning
 from rskc.solver import Problem, Solution, Starts, Warm, solve
-from rskc.solver.problem import FeatureGroups, Rival, check_groups, count_active, mass_of
+from rskc.solver.alternate import count_active, mass_of
+from rskc.solver.groups import FeatureGroups, check_groups
 from rskc.solver.search import INITS, auto_inits, auto_starts, draw_cases, search_cases
-from rskc.solver.solution import RIVAL_CASES
+from rskc.solver.solution import RIVAL_CASES, Rival
 from rskc.utils.wording import cleaned, count, listed
 
 # Restarts from a function with n_init="auto".
@@ -237,7 +238,7 @@ def groups_of(checked: Any, feature_groups: Any, p: int) -> FeatureGroups | None
     names = getattr(checked, "feature_names_in_", None)
     if hasattr(checked, "encoder_"):
         return checked.encoder_.groups(feature_groups, names)
-    return check_groups(feature_groups, names, p)
+    return None if feature_groups is None else check_groups(feature_groups, names, p)
 
 
 def check_rule(model: Any) -> tuple[str, float | None]:

@@ -23,7 +23,8 @@ from rskc.selection.search import Search, configured, fit_quietly
 from rskc.selection.subsample import Sample
 from rskc.selection.values import check_bounds, check_sparse, spaced_bounds
 from rskc.solver import Warm, solve_near, solve_path
-from rskc.solver.problem import FeatureGroups, count_active
+from rskc.solver.alternate import count_active
+from rskc.solver.groups import FeatureGroups
 
 # This share of the bounds is spaced evenly; the others close in on the choice.
 SPACED_SHARE = 0.6

@@ -31,7 +31,7 @@ from rskc.selection.search import Search, configured
 from rskc.selection.subsample import Sample
 from rskc.selection.values import check_bounds, check_clusters, check_sparse, check_trims
 from rskc.solver import Warm
-from rskc.solver.problem import count_active
+from rskc.solver.alternate import count_active
 
 
 @dataclass(eq=False, repr=False)

@@ -14,7 +14,7 @@ from scipy.stats import norm
 from rskc.inputs.arrays import to_dense
 from rskc.inputs.spreads import MAD_FACTOR, column_medians
 from rskc.selection.subsample import evenly_drawn
-from rskc.solver.problem import FeatureGroups
+from rskc.solver.groups import FeatureGroups
 
 # Cells farther than this number of MADs from the median of their column are clipped to that
 # distance before the axes are computed: a single outlying cell would be an axis of its own.

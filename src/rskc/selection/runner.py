@@ -17,7 +17,7 @@ from contextlib import contextmanager
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
-from rskc.engines.threads import one_blas_thread
+from rskc.engines.memory import one_blas_thread
 from rskc.selection.checkpoint import Checkpoint, Result
 from rskc.selection.progress import Progress
 from rskc.utils.worker import deaf_to_interrupts, end_with

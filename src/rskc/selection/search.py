@@ -30,13 +30,13 @@ from rskc.inputs.validation import (
     validated,
 )
 from rskc.model.cells import extreme_columns, shows_outlying_cells, without_extremes
-from rskc.model.fitting import fit, make_engine, make_starts
+from rskc.model.fitting import fit, groups_of, make_engine, make_starts
 from rskc.selection.checkpoint import Checkpoint
 from rskc.selection.progress import Progress, WithCallbacks, tearing_down
 from rskc.selection.runner import Runner
 from rskc.selection.subsample import Sample, draw, gather, with_length
 from rskc.solver import Problem
-from rskc.solver.problem import FeatureGroups, as_plain, check_groups
+from rskc.solver.groups import FeatureGroups, as_plain
 
 # The most cases of a table that a search works on by default. More cases of a large table are no
 # better: the more there are, the less doubtful is the best partition into any number of clusters,
@@ -249,8 +249,7 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
     def _groups_of(self, p: int) -> FeatureGroups | None:
         """Return the groups of the estimator, which may name features; a category is one too."""
         given = self.estimator.get_params(deep=False).get("feature_groups")
-        names, encoder = getattr(self, "feature_names_in_", None), getattr(self, "encoder_", None)
-        return check_groups(given, names, p) if encoder is None else encoder.groups(given, names)
+        return groups_of(self, given, p)
 
     def _n_units(self, p: int) -> int:
         return p if self._groups is None else len(self._groups)

@@ -15,10 +15,8 @@ import numpy as np
 from sklearn.utils.random import sample_without_replacement
 
 from rskc.engines import Engine, Partitions, Table
-from rskc.solver.alternate import lloyd, moves_pay, repartition
-from rskc.solver.problem import Problem
+from rskc.solver.alternate import Problem, is_sparse, lloyd, moves_pay, repartition
 from rskc.solver.split_merge import FEWEST_OF_DOUBLED, GOLDEN, split_and_merge
-from rskc.solver.weights import is_sparse
 
 log = logging.getLogger(__name__)
 

@@ -22,9 +22,8 @@ from dataclasses import replace
 import numpy as np
 
 from rskc.engines import Partitions, Sums, Table
-from rskc.engines.frame import above_0
-from rskc.solver.alternate import lloyd
-from rskc.solver.problem import Problem
+from rskc.engines.arrays import above_0
+from rskc.solver.alternate import Problem, lloyd
 
 # One uniform number a center is drawn; the candidates of a greedy step are its shifts.
 GOLDEN = 0.6180339887498949

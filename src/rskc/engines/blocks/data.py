@@ -16,7 +16,7 @@ from rskc.engines.blocks import tasks
 from rskc.engines.blocks.plans import Blocks, Key, Node, same, unwrapped
 from rskc.engines.blocks.schedulers import make_task
 from rskc.engines.contract import Latest
-from rskc.engines.frame import Frame, observed_frame, sample_steps
+from rskc.engines.memory import Frame, observed_frame, sample_steps
 from rskc.exceptions import unobserved_error
 
 

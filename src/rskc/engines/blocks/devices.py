@@ -26,8 +26,7 @@ from rskc.engines.blocks.tasks import Sides, TableRecipe
 from rskc.engines.contract import Assignment, Table
 from rskc.engines.device.engine import DeviceEngine, DeviceTable, passes_for
 from rskc.engines.device.ops import DeviceOps, free_bytes, to_host
-from rskc.engines.frame import Frame
-from rskc.engines.memory import MemoryEngine
+from rskc.engines.memory import Frame, MemoryEngine
 from rskc.utils.machine import free_memory
 
 # What a thread has of its block on the device, as many times the block: rows, a table, work arrays.

@@ -17,8 +17,9 @@ from rskc.engines.blocks.data import BlockData
 from rskc.engines.blocks.ops import BlockOps, CaseArray
 from rskc.engines.blocks.order import BRACKET_MARGIN, Selected, median, select
 from rskc.engines.blocks.plans import Blocks, Method, Node, same
-from rskc.engines.frame import MASS_SLACK, Frame, Place
-from rskc.engines.memory import WORK_BYTES, MemoryEngine, table_of_coordinates
+from rskc.engines.contract import Place
+from rskc.engines.memory import WORK_BYTES, Frame, MemoryEngine, table_of_coordinates
+from rskc.engines.passes_numpy import MASS_SLACK
 
 # Shares of the memory that data leave which tables may take: cells and sides; and cells alone, in
 # single precision. Of a device, where little else is kept.

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rskc.engines.blocks.plans import Blocks, Node
-from rskc.engines.frame import MASS_SLACK
+from rskc.engines.passes_numpy import MASS_SLACK
 
 # Values in the first sample, and those that may come back from inside a bracket, of all blocks.
 # More where nothing travels: of ten million values the first bracket holds 240,000.

@@ -26,7 +26,7 @@ from dask.optimization import cull
 from rskc.engines.arrays import PartlyTrimmed
 from rskc.engines.blocks.schedulers import ClusterScheduler, arguments_of, make_task, scheduler_for
 from rskc.engines.contract import Assignment
-from rskc.engines.threads import one_blas_thread
+from rskc.engines.memory import one_blas_thread
 
 # Results of this many blocks are added at a time, in this order whatever the scheduler: sums round
 # alike then.

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines.arrays import ArrayOps, PartlyTrimmed, labels_of
-from rskc.engines.contract import Listed
-from rskc.engines.frame import Place, Sums
+from rskc.engines.arrays import ArrayOps, PartlyTrimmed, Sums, labels_of
+from rskc.engines.contract import Listed, Place
 from rskc.engines.memory import MemoryEngine, MemoryTable
 from rskc.engines.passes import PASSES
 from rskc.exceptions import not_numpy

@@ -15,21 +15,13 @@ import numpy as np
 from array_api_compat import array_namespace, device, is_torch_array
 
 from rskc.engines import contract
-from rskc.engines.arrays import labels_of, with_labels
+from rskc.engines.arrays import Sums, labels_of, with_labels
+from rskc.engines.contract import Place
 from rskc.engines.device import passes_array
 from rskc.engines.device.ops import UNKNOWN_WORK_BYTES, DeviceOps, fetch, free_bytes, to_host
-from rskc.engines.frame import (
-    Frame,
-    Place,
-    Sums,
-    missing_factors,
-    observed_frame,
-    sample_steps,
-    scaled_up,
-)
-from rskc.engines.memory import MemoryTable, to_blocks
+from rskc.engines.memory import Frame, MemoryTable, observed_frame, sample_steps, to_blocks
 from rskc.engines.passes import PASSES
-from rskc.engines.passes_numpy import scale_centers
+from rskc.engines.passes_numpy import factors_of, scale_centers, scaled_up
 
 
 class DeviceTable(contract.Table):
@@ -419,7 +411,7 @@ class DeviceEngine(contract.Engine):
             for rows in passes_array.chunks(self.observed, self.n_features)
         ]
         total = self.arrays.asarray(weights.sum(axis=1, keepdims=True))
-        return missing_factors(xp.concat(parts, axis=1), total, xp)
+        return factors_of(xp.concat(parts, axis=1), total, xp)
 
 
 def _frame_of(X: Any, missing: bool) -> Frame:

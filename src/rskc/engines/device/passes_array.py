@@ -11,7 +11,8 @@ from typing import Any
 
 from array_api_compat import array_namespace, device
 
-from rskc.engines.frame import MASS_SLACK, Frame, scaled_up
+from rskc.engines.memory import Frame
+from rskc.engines.passes_numpy import MASS_SLACK, scaled_up
 
 # Cells of the work arrays of a chunk: many for a GPU, few enough for the cache of a CPU.
 CPU_CELLS, GPU_CELLS = 2**20, 2**26

@@ -10,9 +10,9 @@ import torch
 import triton
 import triton.language as tl
 
+from rskc.engines.contract import Place
 from rskc.engines.device.kernels.assignment import assign_tile
 from rskc.engines.device.kernels.common import on_its_device, unit
-from rskc.engines.frame import Place
 from rskc.engines.passes_numpy import scale_centers
 
 # By how much two distances of a case may be off, as a share of the largest that they could be.

@@ -1,4 +1,4 @@
-"""What is asked of the solver, features that share a weight among it, and what the solver finds.
+"""Features that share a weight.
 
 Features that share one weight are a *group*. Each group has a weight v_g, with ``||v||_2 <= 1`` and
 ``||v||_1 <= s``, and each of its m features the weight ``v_g / m``: what a group brings is the mean
@@ -13,86 +13,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from rskc.engines import Engine
 from rskc.exceptions import ParameterError
 from rskc.utils.wording import count, quoted, shortened
-
-
-@dataclass(frozen=True)
-class Problem:
-    """K clusters, m trimmed cases, and at most one of a bound and a number of features.
-
-    Both are over groups where features share weights.
-    """
-
-    n_clusters: int
-    n_trim: float = 0  # an int, or where cases have masses that are not whole, a mass
-    l1_bound: float | None = None
-    n_features: int | None = None
-    max_iter: int = 300
-    tol: float = 0.0
-    patience: int = 5  # a branch ends when its objective has not risen for this many iterations
-    feature_groups: FeatureGroups | None = None  # features that share a weight
-
-
-class Warm(NamedTuple):
-    """Where a branch may begin: a partition, and the weights that made it. A Solution has them."""
-
-    labels: Any  # (n,)
-    trimmed_weighted: Any  # (n,)
-    weights: np.ndarray  # (p,)
-
-
-@dataclass(frozen=True)
-class Rival:
-    """A solution with a larger objective whose smallest cluster may be all outlying cases."""
-
-    mean: float  # objective per kept case
-    size: float  # of the smallest cluster
-    cases: np.ndarray  # the numbers of its first cases
-
-
-@dataclass(frozen=True)
-class Solution:
-    """One consistent state: everything in it is of the same iteration.
-
-    What is (n,) long is of the kind that the engine has.
-    """
-
-    weights: np.ndarray  # (p,)
-    made_with: np.ndarray  # (p,) weights that made its trimmed sets
-    labels: Any  # (n,) of every case: its nearest center
-    centers: np.ndarray  # (K, p) in the space of the data, means of the cases not in O_W
-    trimmed_weighted: Any  # (n,) O_W
-    trimmed_unweighted: Any  # (n,) O_E
-    costs: Any  # (n,) weighted squared distance to the own center
-    objective: float  # sum_j w_j B_j over the cases in neither trimmed set
-    n_kept: float  # how many these are, or their mass
-    sizes: np.ndarray  # (K,) cases that have each label
-    kept_sizes: np.ndarray  # (K,) those of them that are not in O_W
-    inertia: float  # weighted within sum of squares of the cases not in O_W
-    path: tuple[float, ...]  # the objective, iteration by iteration; last, that of the solution
-    converged: bool
-    rival: Rival | None = None  # passed over for its small cluster
-    exposed: Rival | None = None  # the own smallest cluster, where no better solution was found
-    unweighted_costs: Any = None  # (n,) such a distance by equal weights, where it is known
-
-    @property
-    def mean(self) -> float:
-        """Objective per kept case."""
-        return self.objective / max(self.n_kept, 1)
-
-    def check_finite(self) -> None:
-        """Refuse sums of squares that overflowed."""
-        if not (np.isfinite(self.objective) and np.isfinite(self.inertia)):
-            raise FloatingPointError("sums of squares overflow")
-
-
-# ---- Features that share a weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,20 +86,11 @@ def _counted(numbers: np.ndarray, columns: np.ndarray, n_groups: int) -> np.ndar
     return np.bincount(numbers[first], minlength=n_groups)
 
 
-def count_active(groups: FeatureGroups | None, weights: np.ndarray) -> int:
-    """Return how many groups have weight; without groups, how many features."""
-    if groups is None:
-        return int(np.count_nonzero(weights))
-    return len(np.unique(groups.numbers[weights > 0]))
-
-
-def check_groups(given: Any, names: np.ndarray | None, p: int) -> FeatureGroups | None:
-    """Return the groups of p features that a user gives; None where each is alone.
+def check_groups(given: Any, names: np.ndarray | None, p: int) -> FeatureGroups:
+    """Return the groups of p features that a user gives.
 
     ``names`` (p,) are those of the features, if they have any.
     """
-    if given is None:
-        return None
     if isinstance(given, FeatureGroups):
         if len(given.numbers) != p:
             raise _refusal(f"has {len(given.numbers)} features, and X has {p}.")
@@ -252,13 +169,3 @@ def _as_list(features: Any) -> list[str | int]:
     several = isinstance(features, Iterable) and not isinstance(features, str)
     members = features if several else [features]
     return [int(each) if isinstance(each, Integral) else str(each) for each in members]
-
-
-def mass_of(share: float, engine: Engine) -> float:
-    """Return a share of all cases: floor(share * n), or the mass where masses are not whole.
-
-    10 / 78 * 78 and 0.29 * 100 are 10 and 29, whatever they round to.
-    """
-    mass = share * engine.mass
-    rounded = engine.rounded(mass + 1e-9)
-    return rounded if isinstance(rounded, int) else mass
