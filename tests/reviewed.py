@@ -1,8 +1,11 @@
-"""What is refused, in which sentence (``refusals.txt``), and small cases by hand (``values.txt``).
+"""What is said, and small cases by hand, in files of text that were reviewed.
 
 Each line there that begins with ``>>>`` is run, and the line below is its value or the error that
-it raises. ``python tests/reviewed.py`` writes these lines anew; read the difference before it is
-committed. A title may end with the packages that its section needs, in brackets.
+it raises: ``refusals.txt`` has errors, ``values.txt`` values. A line that begins with ``$`` is a
+command, and the lines below are what it says: in ``transcripts.txt``, whose tables are written by
+``put`` of ``commands.py``. ``python tests/reviewed.py`` writes what follows such lines anew; read
+the difference before it is committed. A title may end with the packages that its section needs, in
+brackets.
 """
 
 import ast
@@ -13,6 +16,7 @@ import tempfile
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -22,6 +26,7 @@ from rskc import datasets, files, metrics, selection
 from rskc.datasets import make_figure1
 
 KEPT = [Path(__file__).with_name(name) for name in ("refusals.txt", "values.txt")]
+TRANSCRIPTS = Path(__file__).with_name("transcripts.txt")  # needs all that the command needs
 
 
 class Section(NamedTuple):
@@ -68,12 +73,19 @@ def names() -> dict[str, object]:
 
 
 def told(section: Section) -> list[str]:
-    """Run the code of a section in an empty folder; return it with what comes of it."""
+    """Run a section in an empty folder; return its code and commands with what comes of them."""
     made, space = [], names()
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+    if any(line.startswith("$ ") for line in section.lines):
+        import commands
+
+        space |= vars(commands)
+    wide = patch.dict(os.environ, COLUMNS="1000")
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), wide:
         for line in section.lines:
             if line.startswith(">>> "):
                 made += [line, *outcome(line[4:], space)]
+            elif line.startswith("$ "):
+                made += [line, *commands.said(line[2:], with_slashes), ""]
     return made
 
 
@@ -109,11 +121,12 @@ def plain(value: Any) -> Any:
 
 def main() -> None:
     """Write the files anew."""
-    for file in KEPT:
+    for file in [*KEPT, TRANSCRIPTS]:
         parts = []
         for section in sections(file):
             packages = f" [{' '.join(section.packages)}]" if section.packages else ""
-            parts.append("\n".join([f"# {section.title}{packages}", "", *told(section), ""]))
+            lines = "\n".join(told(section)).rstrip()
+            parts.append(f"# {section.title}{packages}\n\n{lines}\n")
         file.write_text("\n".join(parts), "utf-8")
         print(f"{file} has {len(file.read_text('utf-8').splitlines())} lines; read what changed.")
 

@@ -13,42 +13,31 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import transcripts
-from commands import labels, run
+import reviewed
+from commands import GROUP, N, labels, put, run, table
 from rskc.cli import _app
 from rskc.utils.wording import number, percent
 
-rng = np.random.default_rng(0)
-N = 40
-GROUP = np.arange(N) % 2
 FIT = ("fit", "t.csv", "-k", "2", "--n-init", "5", "--force")
 
 
-def frame(**columns):
-    noise = np.random.default_rng(1).uniform(-1, 1, (4, N))  # without a tail
-    features = {x: noise[j] + 6 * GROUP * (x in "ab") for j, x in enumerate("abcd")}
-    return pd.DataFrame(features | columns)
-
-
-@pytest.fixture
-def put(tmp_path, monkeypatch):
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    return lambda made, **how: made.to_csv("t.csv", index=False, **how)
 
 
 def flat(text):
     return " ".join(text.split())
 
 
-@pytest.mark.parametrize("title", transcripts.SCENARIOS)
-def test_what_is_said_was_reviewed(title):
-    """After a change: ``python tests/transcripts.py``, and read what changed."""
-    said, kept = transcripts.transcript(title), transcripts.kept()[title]
-    assert said.rstrip().splitlines() == kept.rstrip().splitlines()
+@pytest.mark.parametrize("section", reviewed.sections(reviewed.TRANSCRIPTS), ids=lambda s: s.title)
+def test_what_is_said_was_reviewed(section):
+    """After a change: ``python tests/reviewed.py``, and read what changed."""
+    assert list(filter(None, reviewed.told(section))) == section.lines
 
 
-def test_a_log_has_a_line_for_each_stage_that_takes_a_while(put, monkeypatch):
-    put(frame())
+def test_a_log_has_a_line_for_each_stage_that_takes_a_while(monkeypatch):
+    put(table())
     monkeypatch.setattr(_app, "PATIENCE", 1e6)
     assert "rskc: " not in run(*FIT, "--no-report").stderr
 
@@ -64,8 +53,8 @@ def test_a_log_has_a_line_for_each_stage_that_takes_a_while(put, monkeypatch):
     assert run(*FIT, "--no-report", "--quiet").stderr == ""
 
 
-def test_advice_is_the_same_on_the_page_and_in_the_terminal(put):
-    put(frame(salary=1e5 * rng.normal(size=N)))
+def test_advice_is_the_same_on_the_page_and_in_the_terminal():
+    put(table(salary=1e5 * np.random.default_rng(0).normal(size=N)))
     told = run("fit", "t.csv", "-k", "2", "--prepare", "none").stdout
     assert "if units differ, try --standardize columns" in flat(told)
     page = Path("t-rskc/report.html").read_text("utf-8")
@@ -85,8 +74,8 @@ def test_help_of_fit_fits_on_two_screens(monkeypatch):
     assert names[:3] == ["--clusters", "--label-column", "--prepare"]
 
 
-def test_of_a_table_on_its_side_rows_are_features(put):
-    put(frame().T.reset_index(names="gene"))
+def test_of_a_table_on_its_side_rows_are_features():
+    put(table().T.reset_index(names="gene"))
     run(*FIT, "--features-in-rows", "--no-report")
     read = json.loads(Path("t-rskc/summary.json").read_text("utf-8"))["read"]
     assert read["columns"][0] | {"n_missing": 0} == {
@@ -96,13 +85,13 @@ def test_of_a_table_on_its_side_rows_are_features(put):
         "n_missing": 0,
     }
     assert (
-        read["sentence"] == f"{N} cases were clustered by {len(frame().columns)} rows of numbers."
+        read["sentence"] == f"{N} cases were clustered by {len(table().columns)} rows of numbers."
     )
-    assert read["n_columns"] == len(frame().columns)
+    assert read["n_columns"] == len(table().columns)
 
 
-def test_the_page_says_what_was_read_and_its_numbers_are_those_of_the_files(put):
-    made = frame(label=np.array(["x", "y"])[GROUP], city=np.array(["Graz", "Wien"])[GROUP])
+def test_the_page_says_what_was_read_and_its_numbers_are_those_of_the_files():
+    made = table(label=np.array(["x", "y"])[GROUP], city=np.array(["Graz", "Wien"])[GROUP])
     made.insert(0, "customer", [f"C{i:03d}" for i in range(N)])
     made["since"] = pd.date_range("2020-01-01", periods=N).astype(str)
     made.loc[3:8, "c"] = np.nan
@@ -148,18 +137,18 @@ def page_of(folder):
     return flat(re.sub("<[^>]*>", " ", re.sub(r"(?s)<(script|style).*?</\\1>", " ", html)))
 
 
-def test_the_page_says_how_cases_without_names_are_numbered(put):
-    put(frame())
+def test_the_page_says_how_cases_without_names_are_numbered():
+    put(table())
     run(*FIT)
     assert "Cases are numbered from 0: case 0 is line 2 of the file." in page_of("t-rskc")
-    put(frame(patient=[f"p{i}" for i in range(N)]))
+    put(table(patient=[f"p{i}" for i in range(N)]))
     run(*FIT)
     assert "numbered from 0: case" not in page_of("t-rskc")
 
 
-def test_a_fit_does_not_wait_for_what_it_does_not_use(put):
+def test_a_fit_does_not_wait_for_what_it_does_not_use():
     """A tenth of the start of a command was packages that only searches and pictures need."""
-    put(frame())
+    put(table())
     code = (
         "import sys; from rskc.cli._commands import app\n"
         f"try: app({[*FIT, '-q', '--no-report']!r})\n"
