@@ -13,7 +13,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -22,8 +21,8 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 from typer.core import TyperGroup
 
-from rskc.cli import STARTED, silence_stdout
-from rskc.cli._options import NAMES, RESULTS, option
+from rskc.cli import silence_stdout
+from rskc.cli._options import NAMES, RESULTS, option, option_name
 from rskc.exceptions import ClusterError, ColumnWarning, Phrased
 
 # Seconds after which a log says what is under way, and then how far it is.
@@ -36,8 +35,8 @@ class Console:
 
     panel = RESULTS
     quiet: bool = option("Print errors only.", False, "--quiet", "-q")
-    json: bool = option("Print the result as JSON.", False, "--json")
-    debug: bool = option("Show where an error came from.", False, "--debug")
+    json: bool = option("Print the result as JSON.", False)
+    debug: bool = option("Show where an error came from.", False)
 
     @property
     def silent(self) -> bool:
@@ -68,10 +67,6 @@ class Console:
             from rskc.files.writing import json_text
 
             typer.echo(json_text(facts))
-
-    def error(self, sentence: str) -> None:
-        """Print an error, in one line that nothing wraps or colors."""
-        typer.echo(f"rskc: {sentence}", err=True)
 
     @contextmanager
     def busy(self, what: str, seconds: float = 0.0) -> Iterator[Callable[[int, int], None]]:
@@ -164,10 +159,9 @@ def recorded_warnings() -> Iterator[list[Warning]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield found
-    messages: list[Any] = [w.message for w in caught if issubclass(w.category, UserWarning)]
+    messages: Iterator[Any] = (w.message for w in caught if issubclass(w.category, UserWarning))
     # Of columns the notes on the table have said what there is to say.
-    messages = [message for message in messages if not isinstance(message, ColumnWarning)]
-    found += {str(message): message for message in messages}.values()
+    found += {str(each): each for each in messages if not isinstance(each, ColumnWarning)}.values()
 
 
 # What data and settings may cause; anything else is a mistake of ours.
@@ -176,11 +170,12 @@ EXPECTED = (ValueError, OSError, ImportError, MemoryError, ClusterError)
 # What the help calls values of these types.
 METAVARS = {int: "NUMBER", str: "TEXT", Path: "PATH", bool: "", Any: "VALUE"}
 
-_typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
+# The command as it was typed, so that a result can show how to repeat it.
+typed_command: list[str] = []
 
 
 class Commands(TyperGroup):
-    """Commands that remember what was typed, so that a result can show how to repeat it."""
+    """Commands that remember what was typed."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; a wrong value is told without the prefix that pydantic gives it."""
@@ -192,7 +187,7 @@ class Commands(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, and remember."""
-        _typed.set(tuple(args))
+        typed_command[:] = ["rskc", *args]
         return super().parse_args(ctx, args)
 
 
@@ -206,16 +201,6 @@ app = typer.Typer(
 )
 
 
-def typed_command() -> list[str]:
-    """Return the command as it was typed."""
-    return ["rskc", *_typed.get()]
-
-
-def seconds_since_start() -> float:
-    """Return the seconds since the program was started, imports included."""
-    return time.perf_counter() - STARTED
-
-
 def _show_version(asked: bool) -> None:
     if asked:
         import rskc
@@ -224,19 +209,13 @@ def _show_version(asked: bool) -> None:
         raise typer.Exit
 
 
+VERSION: Any = typer.Option(
+    "--version", callback=_show_version, is_eager=True, help="Print the version.", metavar=""
+)
+
+
 @app.callback()
-def root(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            callback=_show_version,
-            is_eager=True,
-            help="Print the version.",
-            metavar="",
-        ),
-    ] = False,
-) -> None:
+def root(version: Annotated[bool, VERSION] = False) -> None:
     """Robust and sparse K-means: find clusters, the features that separate them, and outliers.
 
     Begin with [bold]rskc demo[/bold], or with a table of your own:
@@ -248,8 +227,8 @@ def command(name: str, *examples: str, panel: str | None = None, **helps: str) -
     """Register a command.
 
     Parameters that are dataclasses stand for an option for each field; their fields may be
-    dataclasses again. One of the parameters is ``console``. ``helps`` has the help of options that
-    mean something else here, by the names of their fields.
+    dataclasses again; the fields of one of them are those of ``Console``. ``helps`` has the help of
+    options that mean something else here, by the names of their fields.
     """
     heading = "[bold]Examples[/bold]" if len(examples) > 1 else "[bold]Example[/bold]"
     # A blank line between them keeps typer from joining the examples.
@@ -260,9 +239,8 @@ def command(name: str, *examples: str, panel: str | None = None, **helps: str) -
         hints.pop("return", None)
 
         def run(**values: Any) -> None:
-            given = {name: _made(hint, name, values) for name, hint in hints.items()}
-            with _errors_in_one_sentence(given["console"]):
-                function(**given)
+            with _errors_in_one_sentence(values["debug"]):
+                function(**{name: _made(hint, name, values) for name, hint in hints.items()})
 
         parameters = [p for name, hint in hints.items() for p in _parameters(name, hint, helps)]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -280,7 +258,7 @@ def _parameters(name: str, hint: Any, helps: dict[str, str]) -> Iterator[inspect
     if not is_dataclass(hint):
         yield inspect.Parameter(name, kind, annotation=hint)
         return
-    hints = get_type_hints(hint)
+    hints = get_type_hints(hint, include_extras=True)
     for field in fields(hint):
         if "names" not in field.metadata:
             yield from _parameters(field.name, hints[field.name], helps)
@@ -289,7 +267,8 @@ def _parameters(name: str, hint: Any, helps: dict[str, str]) -> Iterator[inspect
         how = usual | field.metadata | {"help": helps.get(field.name, field.metadata["help"])}
         types = get_args(hints[field.name]) or (hints[field.name],)
         metavar = next((METAVARS[each] for each in types if each in METAVARS), "WORD")
-        option = typer.Option(*how.pop("names"), show_default=False, metavar=metavar, **how)
+        names = how.pop("names") or [option_name(field)]
+        option = typer.Option(*names, show_default=False, metavar=metavar, **how)
         default = inspect.Parameter.empty if field.default is MISSING else field.default
         annotation: Any = Annotated[hints[field.name], option]
         yield inspect.Parameter(field.name, kind, annotation=annotation, default=default)
@@ -304,19 +283,20 @@ def _made(hint: Any, name: str, values: dict[str, Any]) -> Any:
 
 
 @contextmanager
-def _errors_in_one_sentence(console: Console) -> Iterator[None]:
+def _errors_in_one_sentence(debug: bool) -> Iterator[None]:
     try:
         yield
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except KeyboardInterrupt as error:
-        console.error("; ".join(["interrupted", *getattr(error, "__notes__", [])]) + ".")
+        notes = "; ".join(["interrupted", *getattr(error, "__notes__", [])])
+        typer.echo(f"rskc: {notes}.", err=True)
         raise typer.Exit(130) from None
     except BrokenPipeError:
         silence_stdout()
         raise typer.Exit(0) from None
     except Exception as error:
-        if console.debug:
+        if debug:
             raise
         sentence = sentence_of(error)
         if not isinstance(error, EXPECTED):
@@ -324,5 +304,5 @@ def _errors_in_one_sentence(console: Console) -> Iterator[None]:
                 f"this should not happen; it is a mistake in rskc ({type(error).__name__}: "
                 f"{sentence}) Run it again with --debug, and report what it prints."
             )
-        console.error(sentence)
+        typer.echo(f"rskc: {sentence}", err=True)  # in one line that nothing wraps or colors
         raise typer.Exit(1) from None

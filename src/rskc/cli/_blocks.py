@@ -23,7 +23,6 @@ from joblib import cpu_count
 
 from rskc.cli._app import Console, recorded_warnings
 from rskc.cli._options import Preparing, Reading, words_of
-from rskc.cli._output import write_others
 from rskc.cli._results import Counts, Result, with_classes
 from rskc.cli._tables import Data, fit_preparer, notes_of, preparation_note, prepared
 from rskc.files import Table
@@ -202,10 +201,8 @@ def _read_prepared(table: Any, preparer: Any, piece: Any, columns: Any = None) -
 # ---- Results
 
 
-def write_results(
-    folder: Path | None, result: Result, *, report: bool, title: str | None
-) -> Result:
-    """Write all files, labels.csv block by block; return the result with the cases that are shown.
+def write_cases(folder: Path | None, result: Result) -> Result:
+    """Write labels.csv, block by block; return the result with the cases that are shown.
 
     Without a folder the cases are counted all the same.
     """
@@ -221,10 +218,7 @@ def write_results(
             yield result.with_stability(cases, piece.first)
 
     write_csv_parts(frames(), os.devnull if folder is None else folder / "labels.csv")
-    result = _with_shown(result, shown, counts)
-    if folder is not None:
-        write_others(folder, result, report=report, title=title)
-    return result
+    return _with_shown(result, shown, counts)
 
 
 def _cases_of_blocks(result: Result) -> Iterator[Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -16,14 +17,8 @@ from typing import Any
 import numpy as np
 import typer
 
-from rskc.cli._app import (
-    Console,
-    app,
-    command,
-    recorded_warnings,
-    seconds_since_start,
-    typed_command,
-)
+from rskc.cli import STARTED
+from rskc.cli._app import Console, app, command, recorded_warnings
 from rskc.cli._options import (
     NAMES,
     Basics,
@@ -39,7 +34,6 @@ from rskc.cli._options import (
     Reading,
     Rereading,
     Results,
-    ResultsOfFit,
     Searching,
     Sparsity,
     TableFile,
@@ -58,6 +52,7 @@ from rskc.cli._output import (
     results_folder,
     show_result,
     stem_of,
+    write_others,
     write_page,
 )
 from rskc.cli._results import Counts, Result
@@ -74,63 +69,58 @@ NO_FOLDER = "Folder for the results (default: none)."
 
 @dataclass(frozen=True)
 class Job:
-    """What fits and searches have in common: a table, read and prepared, and how it is fitted."""
+    """What fits and searches have in common: a table, how it is read and fitted, and results."""
 
+    table: TablePath
     basics: Basics
     searching: Searching
     reading: Reading
     preparing: Preparing
     engine: EngineOptions
+    results: Results
+    console: Console
 
-    def run(
-        self,
-        table: Path,
-        estimator: Any,
-        searches: list[Any],
-        results: Results,
-        folder: Path | None,
-        console: Console,
-    ) -> None:
+    def run(self, estimator: Any, searches: list[Any], usual_folder: Path | None = None) -> None:
         """Read the table, fit or search, write if there is a folder, and show."""
         from rskc.files import write_csv, write_ranked_lists
 
-        is_plan = is_ranked = False
-        if is_fit := isinstance(results, ResultsOfFit):
-            is_plan, is_ranked = results.plan, results.ranked_lists
-        report, groups = folder is not None and not results.no_report, self.basics.feature_groups
-        check_report(report)
+        table, groups = self.table, self.basics.feature_groups
+        results, console = self.results, self.console
+        folder = None if results.plan else results.out or usual_folder  # a plan leaves nothing
         place: Any = nullcontext()
         if folder is not None:  # it is there, with all that was written, when the block ends
             place = results_folder(folder, results.force, table, groups)
+            check_report(not results.no_report)
         with place as part, work_on(table, self.engine, self.basics.n_threads, console) as work:
             data = work.read(table, self.reading, self.preparing, groups, console)
             estimator.set_params(feature_groups=data.feature_groups)
-            if is_plan:
+            if results.plan:
                 with console.busy("Estimating time and memory"):
                     plan = plan_of(searches or [estimator], data, work.why)
                 console.print(str(plan))
                 console.print_json(plan.as_dict())
                 return
             if searches:
-                result = fit_searched(searches, data, typed_command(), console)
+                result = fit_searched(searches, data, console)
             else:
-                result = fit_model(estimator, data, typed_command(), console, work.why)
+                result = fit_model(estimator, data, console, work.why)
             with console.busy("Writing the results"):
-                result = work.write(part, result, report=report, title=results.title)
-                is_one = len(result.model.cluster_centers_) == 1
-                if part is not None and not is_fit:
-                    write_csv(searches[0].table_, part / "table.csv")
-                if part is not None and is_ranked and not is_one:
-                    write_ranked_lists(result.model, result.data.X, part)
-        if is_ranked and is_one:
+                result = work.write_cases(part, result)
+                if part is not None:
+                    write_others(part, result, results)
+                    if usual_folder is None:  # it is a command that searches
+                        write_csv(searches[0].table_, part / "table.csv")
+                    if results.ranked_lists and not result.is_one:
+                        write_ranked_lists(result.model, result.data.X, part)
+        if results.ranked_lists and result.is_one:
             console.note("One cluster has nothing to be compared with: there are no ranked lists.")
         show_result(result, folder, console)
         console.print_json(result.summary)
 
-    def search(self, search: Any, table: Path, results: Results, console: Console) -> None:
+    def search(self, search: Any) -> None:
         """Run a search."""
         search.set_params(**vars(self.searching), random_state=self.basics.random_state)
-        self.run(table, search.estimator, [search], results, results.out, console)
+        self.run(search.estimator, [search])
 
 
 @command(
@@ -139,20 +129,11 @@ class Job:
     "rskc fit genes.tsv.gz -k 4 --features-in-rows --out results",
     out="Folder for the results (default: TABLE-rskc).",
 )
-def fit(
-    table: TablePath,
-    number: Number,
-    trimming: Trimming,
-    sparsity: Sparsity,
-    job: Job,
-    results: ResultsOfFit,
-    console: Console,
-) -> None:
+def fit(number: Number, trimming: Trimming, sparsity: Sparsity, job: Job) -> None:
     """Cluster the cases of a table, and write a page that explains the result.
 
     Without options, everything is recognized or chosen from the data.
     """
-    folder = results.out if results.out is not None else Path(f"{stem_of(table)}-rskc")
     K, chooses_bound = number.n_clusters, sparsity.l1_bound == "choose"
     if chooses_bound and sparsity.n_features is not None:
         raise ValueError("--l1-bound choose and --n-features exclude each other; give one of them.")
@@ -170,8 +151,7 @@ def fit(
         kinds = [Stability] * (K == "auto") + [GapL1] * chooses_bound
         settings = vars(job.searching) | {"random_state": job.basics.random_state}
         searches = [kind(estimator, **settings) for kind in kinds]
-    # A plan leaves nothing behind.
-    job.run(table, estimator, searches, results, None if results.plan else folder, console)
+    job.run(estimator, searches, Path(f"{stem_of(job.table)}-rskc"))
 
 
 @command(
@@ -181,15 +161,7 @@ def fit(
     panel=PANEL,
     out=NO_FOLDER,
 )
-def select_k(
-    table: TablePath,
-    numbers: Numbers,
-    trimming: Trimming,
-    sparsity: Sparsity,
-    job: Job,
-    results: Results,
-    console: Console,
-) -> None:
+def select_k(numbers: Numbers, trimming: Trimming, sparsity: Sparsity, job: Job) -> None:
     """Choose the number of clusters."""
     from rskc.selection import Clest, Stability
 
@@ -201,24 +173,16 @@ def select_k(
         if name not in search.get_params(deep=False):
             raise typer.BadParameter(f"--method {numbers.method} has no {NAMES[name]}.")
         search.set_params(**{name: value})
-    job.search(search, table, results, console)
+    job.search(search)
 
 
 @command("select-l1", "rskc select-l1 table.csv --clusters 3", panel=PANEL, out=NO_FOLDER)
-def select_l1(
-    table: TablePath,
-    bounds: Bounds,
-    trimming: Trimming,
-    job: Job,
-    results: Results,
-    console: Console,
-) -> None:
+def select_l1(bounds: Bounds, trimming: Trimming, job: Job) -> None:
     """Choose how many features get weight, by the gap to shuffled data."""
     from rskc.selection import GapL1
 
     given = dict(vars(bounds))
-    estimator = job.basics.estimator(given.pop("n_clusters"), trimming)
-    job.search(GapL1(estimator, **given), table, results, console)
+    job.search(GapL1(job.basics.estimator(given.pop("n_clusters"), trimming), **given))
 
 
 @command(
@@ -227,14 +191,14 @@ def select_l1(
     panel=PANEL,
     out=NO_FOLDER,
 )
-def compare(table: TablePath, grid: Grid, job: Job, results: Results, console: Console) -> None:
+def compare(grid: Grid, job: Job) -> None:
     """Fit all combinations of settings, and find the partition on which most of them agree."""
     from rskc.selection import GridSearch
 
     estimator = job.basics.estimator(grid.n_clusters[0])
     if grid.l1_bounds is None:
         estimator.set_params(l1_bound=None)
-    job.search(GridSearch(estimator, **vars(grid)), table, results, console)
+    job.search(GridSearch(estimator, **vars(grid)))
 
 
 @command("changes", "rskc changes three-rskc four-rskc", panel=PANEL)
@@ -252,30 +216,10 @@ def changes(model: ModelPath, other: ModelPath, console: Console) -> None:
         names["give the cases to compare them on as X"] = "fit both to the same table"
         raise ValueError(error.phrased(names)) from None
     console.print(comparison.summary(), soft_wrap=True)
-    facts = {
-        "table": comparison.table.to_numpy(),
-        "matches": comparison.matches,
-        "cer": comparison.cer,
-        "cer_regular": comparison.cer_regular,
-        "cases": comparison.cases.to_dict("records"),
-        "features": comparison.features.to_dict("records"),
-    }
+    facts = {"table": comparison.table.to_numpy()}
+    facts |= {name: getattr(comparison, name) for name in ("matches", "cer", "cer_regular")}
+    facts |= {name: getattr(comparison, name).to_dict("records") for name in ("cases", "features")}
     console.print_json(facts)
-
-
-# Of the tour.
-HEADING, TITLE = "bold cyan", "A tour of rskc"
-TABLE, RESULT = "expression.csv", "expression-rskc"
-N_PATIENTS, N_GENES, N_TELLING, N_OUTLYING = 90, 200, 20, 3
-PATIENTS = (
-    f"Three groups of patients differ in {N_TELLING} genes; all other genes are noise, and "
-    f"{2 * N_OUTLYING} patients have an outlying cell."
-)
-CHOICE = (
-    "How many clusters are there, which genes separate them, and which patients are outlying? The "
-    "data decide. To do the same yourself:"
-)
-OTHERS = "Would other numbers of clusters and genes do as well? A page with sliders shows it:"
 
 
 @command(
@@ -306,7 +250,7 @@ def explore(
     how = vars(settings) | vars(searching) | {"random_state": basics.random_state}
     estimator = basics.estimator(2).set_params(feature_groups=data.feature_groups)
     search, (n, p) = Exploration(estimator, **how), data.shape
-    used = n if search.max_samples is None else min(n, search.max_samples)
+    used = min(n, searching.max_samples)
     numbers, features, trims = search.planned(used, p)
     halves = f" and {count(2 * search.n_splits, 'half', 'halves')} of them" * (search.n_splits > 0)
     console.print(
@@ -317,24 +261,16 @@ def explore(
     warned = run_search(search, data, console)
     with console.busy("Writing the page"):
         _write_explorer(out, search, data, page.title)
-    choice, n_settings = search.choice_, search.axes_.n_settings
-    console.print("", bold(f"{count(n_settings, 'setting')} for {count(n, 'case')}."))
+    choice, axes = search.choice_, search.axes_
+    console.print("", bold(f"{count(axes.n_settings, 'setting')} for {count(n, 'case')}."))
     console.print(choice.reason)
     console.note(*data.notes, *warned)
-    console.print(f"Time: {seconds_since_start():.1f} s")
+    console.print(f"Time: {time.perf_counter() - STARTED:.1f} s")
     console.print("", f"The page is in {cleaned(out, 2000)}: open it in a browser", soft_wrap=True)
-    console.print_json(
-        {
-            "file": str(out),
-            "n_settings": n_settings,
-            "n_clusters": search.axes_.n_clusters,
-            "n_features": search.axes_.n_features,
-            "trims": search.axes_.trims,
-            "chosen": choice.n_clusters,
-            "reason": choice.reason,
-            "notes": data.notes,
-        }
-    )
+    names = ("n_settings", "n_clusters", "n_features", "trims")
+    facts = {"file": str(out), **{name: getattr(axes, name) for name in names}}
+    facts |= {"chosen": choice.n_clusters, "reason": choice.reason, "notes": data.notes}
+    console.print_json(facts)
 
 
 def _write_explorer(path: Path, search: Any, data: Data, title: str | None) -> None:
@@ -394,6 +330,10 @@ def report(
     console.print_json({"file": str(out), "warnings": doubts})
 
 
+# Of the table of the tour: patients, genes, those that separate the groups, outlying cases.
+TOUR = N_PATIENTS, N_GENES, N_TELLING, N_OUTLYING = 90, 200, 20, 3
+
+
 @command(
     "demo", "rskc demo", "rskc demo --out tour", out="Folder for the files (default: rskc-demo)."
 )
@@ -403,25 +343,40 @@ def demo(target: Target, console: Console) -> None:
     It takes some seconds.
     """
     check_report(True)
-    folder = Path("rskc-demo") if target.out is None else target.out
-    table, results = folder / TABLE, folder / RESULT
+    folder = target.out or Path("rskc-demo")
+    table, results, title = folder / "expression.csv", folder / "expression-rskc", "A tour of rskc"
     force = _write_table(table, target.force)
-    size = f"{N_PATIENTS} patients x {N_GENES} genes"
-    console.print("", bold("1. A table", HEADING), f"{size} in {table}. {PATIENTS}")
-    console.print("", bold("2. Clusters and features", HEADING), CHOICE)
-    console.print(f"   {shlex.join(['rskc', 'fit', str(table)])}", soft_wrap=True)
-    shown = replace(console, quiet=console.silent, json=False)
-    job = Job(Basics(), Searching(), Reading(), Preparing(), EngineOptions())
-    written = ResultsOfFit(results, force, TITLE)
-    fit(table, Number(), Trimming(), Sparsity(), job, written, shown)
-    console.print("", bold("3. All other settings", HEADING), OTHERS)
-    page = Page(results / "explorer.html", force, TITLE)
-    console.print(
-        f"   {shlex.join(['rskc', 'explore', str(table), '--out', str(page.out)])}", soft_wrap=True
+
+    def show(heading: str, words: str, command: list[Any] | None = None) -> None:
+        console.print("", bold(heading, "bold cyan"), words)
+        if command:
+            console.print(f"   {shlex.join(map(str, ['rskc', *command]))}", soft_wrap=True)
+
+    show(
+        "1. A table",
+        f"{N_PATIENTS} patients x {N_GENES} genes in {table}. Three groups of patients differ in "
+        f"{N_TELLING} genes; all other genes are noise, and {2 * N_OUTLYING} patients have an "
+        "outlying cell.",
     )
-    parts = Reading(), Preparing(), Basics(), Searching()
-    explore(table, ExploredSettings(), *parts, page, shown)
-    console.print("", bold("4. The pages", HEADING), "Open them in a browser.")
+    show(
+        "2. Clusters and features",
+        "How many clusters are there, which genes separate them, and which patients are outlying? "
+        "The data decide. To do the same yourself:",
+        ["fit", table],
+    )
+    how = Basics(), Searching(), Reading(), Preparing()
+    shown = replace(console, quiet=console.silent, json=False)
+    job = Job(table, *how, EngineOptions(), Results(results, force, title), shown)
+    fit(Number(), Trimming(), Sparsity(), job)
+    page = Page(results / "explorer.html", force, title)
+    show(
+        "3. All other settings",
+        "Would other numbers of clusters and genes do as well? A page with sliders shows it:",
+        ["explore", table, "--out", page.out],
+    )
+    basics, searching, reading, preparing = how
+    explore(table, ExploredSettings(), reading, preparing, basics, searching, page, shown)
+    show("4. The pages", "Open them in a browser.")
     console.print(f"   {results / 'report.html'}", "explains the result", soft_wrap=True)
     console.print(f"   {page.out}", "compares it with others", soft_wrap=True)
     console.print_json(json.loads((results / "summary.json").read_text("utf-8")))
@@ -438,8 +393,7 @@ def _write_table(path: Path, force: bool) -> bool:
     from rskc.files.writing import csv_parts
     from rskc.utils.atomic import atomic_write
 
-    size = (N_PATIENTS, N_GENES, N_TELLING, N_OUTLYING)
-    data, groups, outliers, _ = make_contaminated("shared_cell", *size, random_state=1)
+    data, groups, outliers, _ = make_contaminated("shared_cell", *TOUR, random_state=1)
     cells = data.round(3)
     cells[np.flatnonzero(~outliers)[:: N_PATIENTS // N_OUTLYING], 0] = 25.0
     frame = pd.DataFrame(cells, columns=[f"gene{j:03d}" for j in range(1, N_GENES + 1)])

@@ -190,7 +190,7 @@ class Reading(Rereading):
     date_columns: Literal["drop", "numbers"] = option(
         "Dates: drop (default), or numbers to count days.", "drop", "--dates"
     )
-    no_header: bool = option("The first line has data, not names.", False, "--no-header")
+    no_header: bool = option("The first line has data, not names.", False)
 
     def arguments(self) -> dict[str, Any]:
         """Return arguments of read_table, those that are not its own defaults."""
@@ -401,7 +401,7 @@ class Target:
 
     panel = RESULTS
     out: Path | None = option("", None, "--out", "-o")
-    force: bool = option("Replace existing files.", False, "--force")
+    force: bool = option("Replace existing files.", False)
 
 
 @dataclass(frozen=True)
@@ -415,17 +415,9 @@ class Page(Target):
 class Results(Page):
     """Where results go; nowhere without a folder."""
 
-    no_report: bool = option("Leave the HTML page out.", False, "--no-report")
-
-
-@dataclass(frozen=True)
-class ResultsOfFit(Results):
-    """Where results of a fit go; a folder here unless another one is named."""
-
-    ranked_lists: bool = option(
-        "Write the features ranked for each cluster: .rnk files.", False, "--ranked-lists"
-    )
-    plan: bool = option("Predict time and memory, and stop.", False, "--plan", panel=LARGE)
+    no_report: bool = option("Leave the HTML page out.", False)
+    ranked_lists: bool = option("Write the features ranked for each cluster: .rnk files.", False)
+    plan: bool = option("Predict time and memory, and stop.", False, panel=LARGE)
 
 
 # ---- What parameters are called

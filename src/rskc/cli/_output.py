@@ -11,13 +11,16 @@ import re
 import shlex
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rskc.cli._app import Console, seconds_since_start
+from rskc.cli import STARTED
+from rskc.cli._app import Console
+from rskc.cli._options import Results
 from rskc.cli._results import MOST_NAMES, Counts, Result
 from rskc.cli._tables import named_cases
 from rskc.exceptions import FitWarning
@@ -154,19 +157,16 @@ def check_report(wanted: bool) -> None:
     check_installed(packages if wanted else {}, "report", "for the HTML page (or --no-report)")
 
 
-def write_results(
-    folder: Path | None, result: Result, *, report: bool, title: str | None
-) -> Result:
-    """Write all files of a result, if there is a folder for them."""
+def write_cases(folder: Path | None, result: Result) -> Result:
+    """Write labels.csv, if there is a folder for it."""
     from rskc.files import write_csv
 
     if folder is not None:
         write_csv(result.cases, folder / "labels.csv")
-        write_others(folder, result, report=report, title=title)
     return result
 
 
-def write_others(folder: Path, result: Result, *, report: bool, title: str | None) -> None:
+def write_others(folder: Path, result: Result, asked: Results) -> None:
     """Write all files but labels.csv."""
     from rskc.files import save, write_csv, write_json
 
@@ -179,7 +179,7 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
         "file": data.table.path.name,
         "sha256": data.table.sha256,
         "command": result.fit_command,
-        "title": title,
+        "title": asked.title,
     }
     if result.searches:
         from rskc.report import to_keep
@@ -188,8 +188,8 @@ def write_others(folder: Path, result: Result, *, report: bool, title: str | Non
     for name, frame in result.tables().items():
         write_csv(frame, folder / name)
     save(result.model, folder / "model.rskc", extra=extra)
-    if report:
-        write_page(folder / "report.html", result, title)
+    if not asked.no_report:
+        write_page(folder / "report.html", result, asked.title)
     write_json(result.summary, folder / "summary.json")
 
 
@@ -323,7 +323,7 @@ def _facts(result: Result) -> Iterator[tuple[str, str]]:
         shown = f"{len(result.model.labels_):,} of the cases, drawn at random"
         yield "On the page and in model.rskc", shown
     parts = f"reading {data.seconds:.1f} s, clustering {result.seconds:.1f} s"
-    yield "Time", f"{seconds_since_start():.1f} s, of which {parts}"
+    yield "Time", f"{time.perf_counter() - STARTED:.1f} s, of which {parts}"
 
 
 def bold(words: str, style: str = "bold") -> Any:

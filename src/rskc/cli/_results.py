@@ -138,6 +138,11 @@ class Result:
         return counts
 
     @property
+    def is_one(self) -> bool:
+        """Whether there is one cluster."""
+        return len(self.model.cluster_centers_) == 1
+
+    @property
     def is_sample(self) -> bool:
         """Whether there are more cases than data and model have."""
         return self.counts.total("cases") > len(self.model.labels_)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
-from rskc.cli._app import Console, recorded_warnings
+from rskc.cli._app import Console, recorded_warnings, typed_command
 from rskc.cli._options import EngineOptions
-from rskc.cli._output import check_installed, write_results
+from rskc.cli._output import check_installed, write_cases
 from rskc.cli._results import Result
 from rskc.cli._tables import Data, is_sparse, named_cases, read
 from rskc.exceptions import OverflowedError
@@ -40,12 +40,12 @@ STAGES = {
 
 @dataclass(frozen=True)
 class Work:
-    """How a table is read, in memory or block by block, and its results are written."""
+    """How a table is read, in memory or block by block, and its cases are written."""
 
     in_blocks: bool
     why: str
     read: Callable[..., Data]
-    write: Callable[..., Result]  # to a folder, or nowhere
+    write_cases: Callable[[Path | None, Result], Result]  # to a folder, or nowhere
 
 
 @contextmanager
@@ -72,10 +72,10 @@ def work_on(
         from rskc.cli import _blocks
 
         with _blocks.dask_configured(engine.scheduler, limit or None, n_threads, console):
-            yield Work(True, why, _blocks.read_blocks, _blocks.write_results)
+            yield Work(True, why, _blocks.read_blocks, _blocks.write_cases)
         return
     try:
-        yield Work(False, why, read, write_results)
+        yield Work(False, why, read, write_cases)
     except MemoryError as error:
         error.add_note("with --engine dask, Parquet and .npy files are read block by block")
         raise
@@ -115,7 +115,7 @@ def plan_of(models: list[Any], data: Data, why: str) -> Plan:
     return replace(plans[0], why=why, seconds=(least, most))
 
 
-def fit_model(estimator: Any, data: Data, command: list[str], console: Console, why: str) -> Result:
+def fit_model(estimator: Any, data: Data, console: Console, why: str) -> Result:
     """Fit an estimator as it is; of a long fit, say before what it is going to take."""
     (n, p), seconds = data.shape, 0.0
     if n * p >= LARGE_CELLS:
@@ -131,10 +131,10 @@ def fit_model(estimator: Any, data: Data, command: list[str], console: Console, 
         _largest_cell_named(data),
     ):
         model = estimator.fit(data.X, sample_weight=data.table.weights)
-    return Result(data, model, [], warned, time.perf_counter() - start, command)
+    return Result(data, model, [], warned, time.perf_counter() - start, [*typed_command])
 
 
-def fit_searched(searches: list[Any], data: Data, command: list[str], console: Console) -> Result:
+def fit_searched(searches: list[Any], data: Data, console: Console) -> Result:
     """Run searches, each with the estimator that the one before has chosen."""
     start, done, warned = time.perf_counter(), list[Any](), list[Any]()
     for search in searches:
@@ -149,7 +149,7 @@ def fit_searched(searches: list[Any], data: Data, command: list[str], console: C
         warned = run_search(search, data, console)
         done.append(search)
     seconds = time.perf_counter() - start
-    return Result(data, done[-1].best_estimator_, done, warned, seconds, command)
+    return Result(data, done[-1].best_estimator_, done, warned, seconds, [*typed_command])
 
 
 def run_search(search: Any, data: Data, console: Console) -> list[Any]:
