@@ -15,6 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from commands import refused, run
 from rskc import load
 from rskc.cli import _blocks, _work
+from rskc.cli._options import EngineOptions
 from rskc.files import blocks, read_model
 from rskc.solver import search
 from skips import skip_without
@@ -298,20 +299,15 @@ def test_a_part_is_searched_in_memory_too(here):
 # ---- What is refused
 
 
-def test_what_is_wrong_with_a_folder(here):
-    Path("empty").mkdir()
-    assert "holds no Parquet file" in refused("fit", "empty", "-k", "3")
+def test_what_is_wrong_with_a_folder(here, frame):
+    """In words of pyarrow, whose versions differ."""
     Path("big/part.12.parquet").write_bytes(b"PAR1 nonsense")
     assert "part.12.parquet" in refused("fit", "big", *FIT)
-    assert not any(name.startswith(("big-", ".big", "bug")) for name in os.listdir())
-
-
-def test_columns_that_are_numbers_in_the_first_file_only(here, frame):
     frame.assign(gene1="many").to_parquet("big/part.12.parquet", index=False)
     told = refused("fit", "big", *FIT)
     assert "part.12.parquet" in told
     assert "'gene1' holds" in told
-    assert not Path("big-rskc").exists()
+    assert not any(name.startswith(("big-", ".big", "bug")) for name in os.listdir())
 
 
 def test_no_scheduler_is_one_sentence_in_bounded_time(here, monkeypatch):
@@ -323,10 +319,6 @@ def test_no_scheduler_is_one_sentence_in_bounded_time(here, monkeypatch):
         with pytest.raises(ValueError, match="No clients found"):
             distributed.Client.current()
     assert not Path("big-rskc").exists()
-
-
-def test_a_cluster_without_workers_is_one_sentence(here, monkeypatch):
-    monkeypatch.setattr(_blocks, "PATIENCE", 1)
     with distributed.LocalCluster(
         n_workers=0, processes=True, dashboard_address="127.0.0.1:0"
     ) as empty:
@@ -334,10 +326,18 @@ def test_a_cluster_without_workers_is_one_sentence(here, monkeypatch):
     assert "has no workers; start some" in told
 
 
-def test_wrong_usage(here):
-    how = ("--engine", "memory", "--scheduler", "tcp://127.0.0.1:1")
-    assert "--engine dask" in run("fit", "big", *FIT, *how, code=2).stderr
-    assert "folder" in refused("fit", "big", *FIT, "--engine", "memory")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        *((("--memory", text), f"--memory {text!r} is no amount") for text in ("", "0", "1e400GB")),
+        (("--memory", "1kB", "--engine", "memory"), "--engine memory makes none"),
+        (("--engine", "memory", "--scheduler", "tcp://127.0.0.1:1"), "--engine dask"),
+    ],
+)
+def test_wrong_usage(here, words, said):
+    told = run("fit", "whole.parquet", *QUICK, *words, code=2).stderr
+    assert said in joined(told.replace("│", " "))
+    assert sorted(os.listdir()) == ["big", "whole.parquet"]
 
 
 def without(monkeypatch, *packages):
@@ -357,56 +357,36 @@ def test_without_dask_one_sentence(here, monkeypatch):
     run("fit", "whole.parquet", *QUICK)  # what fits the memory needs no Dask
 
 
-@pytest.mark.parametrize("name", ["whole.parquet", "matrix.npy"])
-def test_large_files_are_read_in_blocks(here, frame, monkeypatch, name):
+WHOLE, MATRIX = 8 * 10 * N, 8 * 8 * N + 128  # bytes: of the cells; of a file with its header
+
+
+@pytest.mark.parametrize(
+    ("name", "free", "limit", "in_blocks"),
+    [
+        ("whole.parquet", 2 * WHOLE, None, False),
+        ("whole.parquet", 2 * WHOLE - 1, None, True),
+        ("matrix.npy", 2 * MATRIX, None, False),
+        ("matrix.npy", 2 * MATRIX - 1, None, True),
+        ("whole.parquet", None, None, False),  # how much is free is not known everywhere
+        ("whole.parquet", 2**40, WHOLE, False),
+        ("whole.parquet", 2**40, WHOLE - 1, True),
+        ("whole.parquet", WHOLE, 2**30, True),  # --memory does not raise what is free
+        ("table.csv", 2**40, WHOLE - 1, False),  # text is read as a whole
+    ],
+)
+def test_what_is_large_is_read_in_blocks(here, frame, monkeypatch, name, free, limit, in_blocks):
     np.save("matrix.npy", frame.drop(columns=["patient", "group"]).to_numpy())
-    how = () if name == "matrix.npy" else ("--label-column", "group")
-    monkeypatch.setattr(_work, "free_memory", lambda: 2 * N * 8 * 8 - 2)
-    common = ("fit", name, "-k", "3", *how, "--no-report", "--quiet")
-    run(*common, "--out", "blocks")
-    run(*common, "--out", "memory", "--engine", "memory")
-    digests = [json.loads(Path(x, "summary.json").read_text()) for x in ("blocks", "memory")]
-    assert [each["table"]["sha256"] is None for each in digests] == [True, False]
-    without(monkeypatch, "dask")
-    told = refused(*common, "--out", "other")
-    assert f"to read {name!r} in blocks, since the table needs more than half of" in told
-
-
-def unboxed(text):
-    """What is said in a box, in one line."""
-    return " ".join(text.replace("│", " ").split())
-
-
-@pytest.mark.parametrize("amount", ["bogus", "0", "-1GB", "", "inf GB", "1e400GB"])
-def test_an_amount_of_memory_is_checked(here, amount):
-    told = unboxed(run("fit", "whole.parquet", *QUICK, "--memory", amount, code=2).stderr)
-    assert f"--memory {amount!r} is no amount of memory" in told
-    assert not any(name.endswith("-rskc") for name in os.listdir())
-
-
-def test_memory_goes_with_blocks_only(here):
-    run("fit", "whole.parquet", *QUICK)
-    how = ("--engine", "memory", "--memory", "1kB")
-    for command in (("fit", *QUICK, "--force"), ("predict", "whole-rskc", "--out", "new.csv")):
-        told = unboxed(run(*command, "whole.parquet", *how, code=2).stderr)
-        assert "--engine memory makes none" in told
-    assert not Path("new.csv").exists()
-
-
-def test_a_table_larger_than_the_memory_is_read_in_blocks(here, frame):
     frame.to_csv("table.csv", index=False)
-    size, common = N * 10 * 8, (*QUICK, "--force", "--out", "out", "--memory")
-    for table, memory, in_blocks in (
-        ("whole.parquet", size, False),
-        ("whole.parquet", size - 1, True),
-        ("table.csv", size - 1, False),  # text is read as a whole
-    ):
-        run("fit", table, *common, memory)
-        found = json.loads(Path("out/summary.json").read_text())["table"]
-        assert (found["sha256"] is None) == in_blocks
+    monkeypatch.setattr(_work, "free_memory", lambda: free)
+    assert _work._place_of(Path(name), EngineOptions(), limit)[0] == in_blocks
+    without(monkeypatch, "dask")
+    if in_blocks and limit is None:
+        told = refused("fit", name, "-k", "3")
+        assert f"to read {name!r} in blocks, since the table needs more than half of" in told
 
 
-def test_memory_does_not_raise_what_is_free(here, monkeypatch):
-    monkeypatch.setattr(_work, "free_memory", lambda: N * 10 * 8)
-    run("fit", "whole.parquet", *QUICK, "--memory", "1GB")
-    assert json.loads(Path("whole-rskc/summary.json").read_text())["table"]["sha256"] is None
+@pytest.mark.parametrize(("memory", "in_blocks"), [("1MB", False), (WHOLE - 1, True)])
+def test_memory_says_how_large_a_table_is_read_in_blocks(here, memory, in_blocks):
+    run("fit", "whole.parquet", *QUICK, "--memory", memory)
+    table = json.loads(Path("whole-rskc/summary.json").read_text())["table"]
+    assert (table["sha256"] is None) == in_blocks

@@ -3,8 +3,6 @@
 import html
 import json
 import re
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -144,17 +142,3 @@ def test_the_page_says_how_cases_without_names_are_numbered():
     put(table(patient=[f"p{i}" for i in range(N)]))
     run(*FIT)
     assert "numbered from 0: case" not in page_of("t-rskc")
-
-
-def test_a_fit_does_not_wait_for_what_it_does_not_use():
-    """A tenth of the start of a command was packages that only searches and pictures need."""
-    put(table())
-    code = (
-        "import sys; from rskc.cli._commands import app\n"
-        f"try: app({[*FIT, '-q', '--no-report']!r})\n"
-        "except SystemExit as end: assert end.code in (None, 0)\n"
-        "slow = {'sklearn.metrics', 'sklearn.decomposition', 'sklearn.linear_model', 'matplotlib',"
-        " 'dask', 'sklearn.cluster'}\n"
-        "assert not slow & {*sys.modules}, slow & {*sys.modules}"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

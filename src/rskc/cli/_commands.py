@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -244,7 +244,7 @@ def explore(
     """
     from rskc.explorer.grid import Exploration
 
-    out = page.out if page.out is not None else Path(f"{stem_of(table)}-explorer.html")
+    out = page.out or Path(f"{stem_of(table)}-explorer.html")
     check_no_file(out, page.force, table)
     data = read(table, reading, preparing, basics.feature_groups, console)
     how = vars(settings) | vars(searching) | {"random_state": basics.random_state}
@@ -308,9 +308,7 @@ def report(
     """Write the HTML page of a saved result again, given its table."""
     check_report(True)
     saved = open_model(model)
-    out = page.out
-    if out is None:
-        out = (model if model.is_dir() else model.parent) / "report.html"
+    out = page.out or (model if model.is_dir() else model.parent) / "report.html"
     check_no_file(out, page.force, table)
     extra = saved.extra
     data = reread(table, rereading.like(extra.get("reading", {})), preparer_of(saved), console)
@@ -320,9 +318,8 @@ def report(
             f"{table.name!r} differs from the file of the fit ({extra.get('file')!r}); the page is "
             "right only if the numbers are the same."
         ]
-    typed = list(extra.get("command", []))
+    typed, kept = list(extra.get("command", [])), extra.get("searches")
     with console.busy("Writing the page"):
-        kept = extra.get("searches")
         result = Result(data, saved.model, [], doubts, 0.0, typed, kept=kept)
         write_page(out, result, page.title or extra.get("title"))
     console.note(*doubts)
@@ -429,9 +426,7 @@ def predict(
     """
     from rskc.files.writing import csv_parts, write_csv_parts
 
-    out = target.out
-    if out is None:
-        out = Path("-") if console.json else Path(f"{stem_of(table)}-labels.csv")
+    out = target.out or Path("-" if console.json else f"{stem_of(table)}-labels.csv")
     is_printed = out == Path("-")
     if not is_printed:
         check_no_file(out, target.force, table)
@@ -444,16 +439,11 @@ def predict(
         with console.busy(f"Reading {table.name}"):
             frames, notes = _predicted(saved, table, rereading, work.in_blocks)
         counts = Counts(len(saved.model.cluster_centers_))
-
-        def counted() -> Iterator[Any]:
-            for frame in frames:
-                counts.add(frame)
-                yield frame
-
         with console.busy("Predicting"):
-            printed = list(counted()) if is_printed else []
+            counted = map(counts.add, frames)
+            printed = list(counted) if is_printed else []
             if not is_printed:
-                write_csv_parts(counted(), out)
+                write_csv_parts(counted, out)
     console.note(*notes)
     clusters = [row for row in counts.clusters() if row["cases"]]
     facts: dict[str, Any] = {
@@ -546,7 +536,7 @@ def matched(table: Any, model: Any, preparer: Any) -> tuple[Any, list[str]]:
     if names is None:
         if frame.shape[1] != model.n_features_in_:
             raise ValueError(
-                f"{table.path.name!r} has {frame.shape[1]} columns, and the model has "
+                f"{table.path.name!r} has {count(frame.shape[1], 'column')}, and the model has "
                 f"{model.n_features_in_} without names; give a table with the columns of the fit."
             )
         return frame, []

@@ -32,8 +32,8 @@ class Counts:
         self.by_cluster: Any = None
         self.farthest: Any = None  # the outliers that are farthest from their centers
 
-    def add(self, cases: Any) -> None:
-        """Count more cases."""
+    def add(self, cases: Any) -> Any:
+        """Count more cases, and return them."""
         import pandas as pd
 
         blind = cases["observed"] == 0
@@ -51,6 +51,7 @@ class Counts:
         outliers = pd.concat([self.farthest, cases.loc[outlying, ["case", "distance"]]])
         outliers = outliers.sort_values("distance", ascending=False, kind="stable")
         self.farthest = outliers.head(MOST_NAMES)
+        return cases
 
     def total(self, name: str) -> int:
         """Return the sum of a column over the clusters."""
