@@ -20,8 +20,7 @@ from rskc.inputs.validation import check_integer
 from rskc.metrics import classification_error_rate, feature_precision
 from rskc.pictures.palette import PALETTE
 from rskc.selection.checkpoint import Checkpoint, Result
-from rskc.selection.progress import Progress
-from rskc.selection.runner import Key, Runner
+from rskc.selection.runner import Key, Progress, Runner
 from rskc.solver import Problem
 
 K, N, N_TRUE = 3, 60, 50

@@ -1,6 +1,5 @@
 """RobustSparseKMeans: its laws, its definitions, its special cases, and the design's table."""
 
-import logging
 import threading
 import warnings
 
@@ -22,7 +21,8 @@ from definitions import (
 from engine_kinds import threads_everywhere
 from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.datasets import make_contaminated, make_figure1, make_masking, make_simulation
-from rskc.model.fitting import verbosity
+from rskc.model.fitting import solver_settings
+from rskc.solver.alternate import tell
 
 # Whether another solution is worth a word is not what most tests are about.
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
@@ -357,33 +357,25 @@ def test_verbose_talks_on_stderr(verbose, least, most, capsys):
     assert all(line.startswith("rskc: ") for line in err.splitlines())
 
 
-def test_verbose_leaves_the_logger_as_it_was():
-    log = logging.getLogger("rskc")
-    before = log.level, list(log.handlers)
-    make_model(verbose=2).fit(TABLES["tall"].data)
-    assert (log.level, log.handlers) == before
+def test_verbose_fits_side_by_side_print_each_its_own(capsys):
+    """One prints most, one a little and one nothing; they meet where each has begun."""
+    met = threading.Barrier(3)
 
-
-def test_verbose_fits_side_by_side_say_each_thing_once(capsys):
-    """One talks most, one a little and one not at all; they meet where each has begun."""
-    log, met = logging.getLogger("rskc"), threading.Barrier(3)
-    before = log.level, list(log.handlers)
-
-    def talk(verbose):
-        with verbosity.at(verbose):
+    def print_some(verbose):
+        with solver_settings(verbose):
             met.wait(60)
-            log.info("info of %d", verbose)
-            log.debug("debug of %d", verbose)
+            tell(1, f"stage of {verbose}")
+            tell(2, f"iteration of {verbose}")
             met.wait(60)
+        tell(1, "nothing")
 
-    threads = [threading.Thread(target=talk, args=(verbose,)) for verbose in range(3)]
+    threads = [threading.Thread(target=print_some, args=(verbose,)) for verbose in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     lines = sorted(capsys.readouterr().err.splitlines())
-    assert lines == ["rskc: debug of 2", "rskc: info of 1", "rskc: info of 2"]
-    assert (log.level, log.handlers) == before
+    assert lines == ["rskc: iteration of 2", "rskc: stage of 1", "rskc: stage of 2"]
 
 
 def test_max_iter_ends_it_with_a_warning():

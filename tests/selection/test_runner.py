@@ -26,8 +26,7 @@ from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.selection import Clest
 from rskc.selection.checkpoint import Checkpoint
-from rskc.selection.progress import Progress
-from rskc.selection.runner import Runner
+from rskc.selection.runner import Progress, Runner
 from search_kinds import (
     HOW,
     Calls,

@@ -23,10 +23,17 @@ from rskc.selection import Stability
 from rskc.selection.checkpoint import Result
 from rskc.selection.grid import describe_fit, fit_half_paths, fit_paths
 from rskc.selection.runner import Runner
-from rskc.selection.search import Search, fit_quietly, with_clusters
+from rskc.selection.search import (
+    Search,
+    check_clusters,
+    check_sparse,
+    check_trims,
+    check_values,
+    fit_quietly,
+    with_clusters,
+)
 from rskc.selection.stability import SMALLEST_CLUSTER
 from rskc.selection.subsample import Sample
-from rskc.selection.values import check_clusters, check_sparse, check_trims, check_values
 from rskc.solver.alternate import count_active
 
 # Numbers of clusters that are shown without being asked for, and how many more than are chosen.

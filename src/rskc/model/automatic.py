@@ -22,7 +22,6 @@ see its outcome in the end, from which centers, weights and flags converge on th
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,7 +33,7 @@ from scipy.stats import rankdata
 from rskc.engines import Engine
 from rskc.model import outliers
 from rskc.solver import Problem, Solution, Starts, solve, solve_near
-from rskc.solver.alternate import is_guarded, mass_of
+from rskc.solver.alternate import is_guarded, mass_of, tell
 from rskc.solver.groups import FeatureGroups
 from rskc.solver.search import Sampled, search_size
 from rskc.solver.solution import carry, hand_back
@@ -42,8 +41,6 @@ from rskc.solver.split_merge import FEWEST_OF_DOUBLED
 
 if TYPE_CHECKING:
     from rskc.model.cells import CellBounds
-
-log = logging.getLogger(__name__)
 
 # Share that the first fit trims: more than is likely to be outlying.
 OVER_TRIM = 0.15
@@ -193,7 +190,7 @@ def first_clusters(subset: Subset, left: LeftToData) -> tuple[Clusters, np.ndarr
         return Clusters(engine, problem, solution), np.arange(engine.n_cases)
     first, K = _untrimmed(subset) or _over_trimmed(subset), problem.n_clusters
     kept = _not_set_aside(first)
-    log.info("%d cases set aside", engine.n_cases - len(kept))
+    tell(1, f"{engine.n_cases - len(kept)} cases set aside")
     labels = engine.arrays.to_numpy(first.solution.labels)[kept]
     starts = starts_of_part(starts, engine, engine, kept)
     starts = starts.from_labels(engine.arrays.from_numpy(labels[None]), K)

@@ -8,9 +8,6 @@ RobustSparseKMeans, of which the steps read the parameters.
 from __future__ import annotations
 
 import copy
-import logging
-import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -54,10 +51,10 @@ from rskc.model.cells import CUTOFF, FEW_CASES, MANY_CELLS, shows_outlying_cells
 from rskc.model.outliers import CUTOFFS, Judgment, find_clump, judge
 from rskc.model.warnings import fit_warning
 from rskc.solver import Problem, Solution, Starts, Warm, solve
-from rskc.solver.alternate import count_active, mass_of
+from rskc.solver.alternate import VERBOSITY, count_active, mass_of
 from rskc.solver.groups import FeatureGroups, check_groups
 from rskc.solver.search import INITS, auto_inits, auto_starts, draw_cases, search_cases
-from rskc.solver.solution import RIVAL_CASES, Rival
+from rskc.solver.solution import RIVAL_CASES
 from rskc.utils.wording import cleaned, count, listed
 
 # Restarts from a function with n_init="auto".
@@ -72,49 +69,6 @@ MOST_DEVIATION, SAMPLED_CASES = 3.0, 2000
 LITTLE_SEEN = 0.1
 MOST_CANDIDATES = 5000  # trimmed and flagged cases that are looked at for a clump
 MOST_NAMES = 6  # of cases and features in a warning
-
-
-class _Verbosity:
-    """Prints what verbose fits log. Fits may overlap in threads: each prints what its own has.
-
-    The logger has the level of the fit that prints most, and its own again after the last.
-    """
-
-    def __init__(self) -> None:
-        self.lock, self.log = threading.Lock(), logging.getLogger("rskc")
-        self.levels: list[int] = []  # of the fits under way
-        self.before = self.log.level
-        if hasattr(os, "register_at_fork"):  # not on Windows
-            unlock = self.lock.release  # no fork while another thread holds the lock
-            os.register_at_fork(
-                before=self.lock.acquire, after_in_parent=unlock, after_in_child=unlock
-            )
-
-    @contextmanager
-    def at(self, verbose: int) -> Iterator[None]:
-        """Print, while the block runs, what this thread logs at this verbosity."""
-        if not verbose:
-            yield
-            return
-        handler, thread = logging.StreamHandler(), threading.get_ident()
-        handler.setFormatter(logging.Formatter("rskc: %(message)s"))
-        handler.setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
-        handler.addFilter(lambda record: record.thread == thread)
-        self.log.addHandler(handler)
-        with self.lock:
-            self.before = self.before if self.levels else self.log.level
-            self.levels.append(handler.level)
-            self.log.setLevel(min(self.levels))
-        try:
-            yield
-        finally:
-            self.log.removeHandler(handler)
-            with self.lock:
-                self.levels.remove(handler.level)
-                self.log.setLevel(min(self.levels, default=self.before))
-
-
-verbosity = _Verbosity()
 
 
 def fit(
@@ -169,10 +123,13 @@ def fit(
 
 @contextmanager
 def solver_settings(verbose: Any) -> Iterator[None]:
-    """Hold BLAS to one thread, log to the terminal if asked, and leave overflows to checks."""
-    check_integer("verbose", verbose, 0)
-    with verbosity.at(verbose), one_blas_thread, np.errstate(over="ignore", invalid="ignore"):
-        yield
+    """Hold BLAS to one thread, print the stages if asked, and leave overflows to checks."""
+    before = VERBOSITY.set(check_integer("verbose", verbose, 0))
+    try:
+        with one_blas_thread, np.errstate(over="ignore", invalid="ignore"):
+            yield
+    finally:
+        VERBOSITY.reset(before)
 
 
 def make_engine(
@@ -204,16 +161,22 @@ def make_problem(model: Any, engine: Engine) -> Problem:
         words = ', or "auto": the share of cases that may be outlying'
         n_trim = mass_of(check_real("trim", trim, 0, 0.5, words), engine)
     check_choice("reweight", model.reweight, (True, False))
+    most = ""  # cases
     if n < K:
-        raise _too_many(K, f"{count(n, 'case')}; lower {{n_clusters}}.")
-    if (kept := engine.mass - n_trim) < K:
+        most = f"{count(n, 'case')}; lower {{n_clusters}}"
+    elif (kept := engine.mass - n_trim) < K:
         left = f"the {kept:g} cases that are left of {engine.mass:g} when {{trim}}={trim}"
-        raise _too_many(K, f"{left} takes {n_trim:g} away; lower one of the two.")
+        most = f"{left} takes {n_trim:g} away; lower one of the two"
+    elif (distinct := engine.distinct(K)) < K:
+        differing = f"the {count(distinct, 'distinct case')} among the {n}"
+        most = f"{differing}; lower {{n_clusters}}"
+    if most:
+        raise ParameterError("n_clusters", K, f"is more than {most}.")
     check_rule(model)
     l1_bound, n_features = check_sparsity(model.l1_bound, model.n_features, p)
     if K == 1 and isinstance(model.l1_bound, str):
         l1_bound = None  # one cluster differs from nothing: the first features would get the weight
-    problem = Problem(
+    return Problem(
         n_clusters=K,
         n_trim=n_trim,
         l1_bound=l1_bound,
@@ -222,15 +185,6 @@ def make_problem(model: Any, engine: Engine) -> Problem:
         tol=check_real("tol", model.tol, 0),
         feature_groups=groups and groups.observed(engine.equal_weights()[0] > 0),
     )
-    distinct = engine.distinct(K)
-    if distinct < K:
-        differing = f"the {count(distinct, 'distinct case')} among the {n}"
-        raise _too_many(K, f"{differing}; lower {{n_clusters}}.")
-    return problem
-
-
-def _too_many(K: int, words: str) -> ParameterError:
-    return ParameterError("n_clusters", K, f"is more than {words}")
 
 
 def groups_of(checked: Any, feature_groups: Any, p: int) -> FeatureGroups | None:
@@ -445,29 +399,21 @@ def warnings_of(
     model: Any, engine: Engine, result: FitResult, out: Any, case_names: np.ndarray | None
 ) -> Iterator[FitWarning]:
     """Yield the warnings of a solution; ``out`` is the mask (n,) of cases that are outlying."""
-    solution, problem, arrays = result.solution, result.problem, engine.arrays
+    solution, arrays = result.solution, engine.arrays
 
     def names(cases: np.ndarray, n: int) -> str:
         numbers = engine.numbers(cases)
         return listed(numbers if case_names is None else case_names[numbers], MOST_NAMES, n)
 
-    def members(cluster: Rival) -> int:
-        """Return how many cases it has, of which the first are known; by mass about as many."""
-        return len(cluster.cases) if len(cluster.cases) < RIVAL_CASES else round(cluster.size)
-
     yield from _on_parameters(model, engine, result)
-    if (rival := solution.rival) is not None:
-        yield fit_warning(
-            "small cluster",
-            larger=rival.mean,
-            objective=solution.mean,
-            size=rival.size,
-            cases=names(rival.cases, members(rival)),
-            n_trim=problem.n_trim,
-        )
-    if (exposed := solution.exposed) is not None:
-        cases, size = names(exposed.cases, members(exposed)), exposed.size
-        yield fit_warning("exposed cluster", size=size, cases=cases, n_trim=problem.n_trim)
+    small = {"small cluster": solution.rival, "exposed cluster": solution.exposed}
+    for kind, cluster in small.items():
+        if cluster is not None:
+            first, size = cluster.cases, cluster.size  # only the first ones are known
+            n = len(first) if len(first) < RIVAL_CASES else round(size)
+            means = {"larger": cluster.mean, "objective": solution.mean}
+            n_trim = result.problem.n_trim
+            yield fit_warning(kind, size=size, cases=names(first, n), n_trim=n_trim, **means)
     out = solution.trimmed_weighted | solution.trimmed_unweighted | out
     groups = arrays.as_run(arrays.without(solution.labels, out))
     clump = find_clump(engine, solution, arrays.first_members(groups, -1, MOST_CANDIDATES))

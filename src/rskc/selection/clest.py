@@ -12,9 +12,8 @@ from rskc.inputs.validation import check_choice, check_integer, check_real
 from rskc.metrics import classification_error_rate
 from rskc.selection.references import REFERENCES, Reference
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import Search, configured, fit_quietly
+from rskc.selection.search import Search, check_clusters, configured, fit_quietly
 from rskc.selection.subsample import Sample
-from rskc.selection.values import check_clusters
 
 DATA, REFERENCE = 0, 1
 # The default rule. Agreement is 1 - observed / reference CER: 1 for partitions that are predicted

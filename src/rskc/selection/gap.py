@@ -19,9 +19,15 @@ from rskc.model.fitting import fit
 from rskc.selection.checkpoint import Result
 from rskc.selection.references import permuted
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import Search, configured, fit_quietly
+from rskc.selection.search import (
+    Search,
+    check_bounds,
+    check_sparse,
+    configured,
+    fit_quietly,
+    spaced_bounds,
+)
 from rskc.selection.subsample import Sample
-from rskc.selection.values import check_bounds, check_sparse, spaced_bounds
 from rskc.solver import Warm, solve_near, solve_path
 from rskc.solver.alternate import count_active
 from rskc.solver.groups import FeatureGroups

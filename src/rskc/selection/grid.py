@@ -27,9 +27,15 @@ from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import with_few_starts
 from rskc.selection.halves import HalfSamples, split_in_halves
 from rskc.selection.runner import Key, Runner, seed_of
-from rskc.selection.search import Search, configured
+from rskc.selection.search import (
+    Search,
+    check_bounds,
+    check_clusters,
+    check_sparse,
+    check_trims,
+    configured,
+)
 from rskc.selection.subsample import Sample
-from rskc.selection.values import check_bounds, check_clusters, check_sparse, check_trims
 from rskc.solver import Warm
 from rskc.solver.alternate import count_active
 

@@ -3,23 +3,29 @@
 A search is a list of tasks, each with a key of whole numbers. A task draws its random numbers from
 the seed of the search and its own key alone, so the result is the same for any number of jobs, in
 any order, and whether it was stopped in between or not.
+
+Its progress is shown by a bar on a terminal, a callable, and the callbacks of scikit-learn. These,
+of version 1.9 and later, follow its public protocol: a search is a task of unknown length, its
+stages are subtasks, and the fits of a stage are theirs.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from tqdm import tqdm
 
 from rskc.engines.memory import one_blas_thread
 from rskc.selection.checkpoint import Checkpoint, Result
-from rskc.selection.progress import Progress
 from rskc.utils.worker import deaf_to_interrupts, end_with
 
 # Tasks run in processes: a small fit spends half its time in Python, and two threads take longer
@@ -124,3 +130,68 @@ def _quiet_in_main_thread() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+# ---- Progress
+
+
+class Progress:
+    """Reports the stages of a search and its finished fits.
+
+    Parameters
+    ----------
+    report : bool or callable
+        True: a bar on a terminal, and nothing elsewhere. A callable gets the number of finished
+        fits and the number of all.
+    search, X : object
+        The search whose callbacks are told, and its data.
+    """
+
+    def __init__(self, report: Any, search: Any = None, X: Any = None):
+        self._report, self._search, self._X = report, search, X
+        self._done = self._total = 0
+        self._root: Any = None
+        self._stage: Any = None
+        terminal = sys.stderr is not None and sys.stderr.isatty()
+        hidden = not (report is True and terminal)
+        # Searches of less than half a second need no bar.
+        self._bar = tqdm(total=0, disable=hidden, delay=0.5, dynamic_ncols=True)
+        if hasattr(search, "set_callbacks"):
+            self._root = search._init_callback_context(max_subtasks=None)
+            self._root.call_on_fit_task_begin(estimator=search, X=X)
+
+    def begin(self, name: str, n: int, more: int) -> None:
+        """Begin a stage of n fits, and end the one before. At most ``more`` fits will follow."""
+        # The total never falls.
+        self._total = self._bar.total = max(self._total, self._done + n + more)
+        self._bar.set_description(name, refresh=False)
+        self._end_stage()
+        if self._root is not None:
+            self._stage = self._root.subcontext(task_name=name, max_subtasks=n)
+            self._stage.call_on_fit_task_begin(estimator=self._search)
+
+    def advance(self, n: int) -> None:
+        """Report that n fits are finished."""
+        self._done += n
+        self._bar.update(n)
+        if callable(self._report):
+            self._report(self._done, self._total)
+        for _ in range(n if self._stage is not None else 0):
+            fit = self._stage.subcontext(task_name="fit")
+            fit.call_on_fit_task_begin(estimator=self._search)
+            fit.call_on_fit_task_end(estimator=self._search)
+
+    def close(self) -> None:
+        """Close the bar."""
+        self._bar.close()
+
+    def end(self) -> None:
+        """Tell the callbacks that the search is over."""
+        self._end_stage()
+        if self._root is not None:
+            self._root.call_on_fit_task_end(estimator=self._search, X=self._X)
+
+    def _end_stage(self) -> None:
+        if self._stage is not None:
+            self._stage.call_on_fit_task_end(estimator=self._search)
+            self._stage = None

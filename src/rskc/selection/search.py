@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, replace
 from importlib.metadata import version
@@ -24,19 +24,26 @@ from rskc.inputs.arrays import check_sample_weight, to_dense
 from rskc.inputs.validation import (
     PRECISIONS,
     check_integer,
+    check_real,
     check_seed,
     is_integer,
+    is_real,
     is_word,
     validated,
 )
 from rskc.model.cells import extreme_columns, shows_outlying_cells, without_extremes
 from rskc.model.fitting import fit, groups_of, make_engine, make_starts
 from rskc.selection.checkpoint import Checkpoint
-from rskc.selection.progress import Progress, WithCallbacks, tearing_down
-from rskc.selection.runner import Runner
+from rskc.selection.runner import Progress, Runner
 from rskc.selection.subsample import Sample, draw, gather, with_length
 from rskc.solver import Problem
 from rskc.solver.groups import FeatureGroups, as_plain
+from rskc.utils.wording import count
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # an earlier scikit-learn, which knows no callbacks
+    CallbackSupportMixin, with_callbacks = object, lambda method: method
 
 # The most cases of a table that a search works on by default. More cases of a large table are no
 # better: the more there are, the less doubtful is the best partition into any number of clusters,
@@ -47,6 +54,8 @@ from rskc.solver.groups import FeatureGroups, as_plain
 MAX_SAMPLES = 5000
 # A fit with this number of clusters shows whether extreme cells are those of clusters far apart.
 QUICK_CLUSTERS = 10
+# The smallest of the bounds that are spaced evenly: about two features have weight.
+MIN_SPACED_BOUND = 1.2
 # Parameters that change how a search runs, but not its result.
 RUNTIME_PARAMS = ("n_jobs", "progress", "checkpoint", "random_state")
 RUNTIME_FIT_PARAMS = ("n_threads", "device", "verbose", "random_state")
@@ -55,7 +64,7 @@ TASK_SETTINGS: dict[str, Any] = {"trim": 0.1, "l1_bound": "half"}
 
 
 @dataclass(eq=False, repr=False)
-class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
+class Search(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
     """Base class: ``fit`` runs the tasks of a search, decides, and refits a model.
 
     The fields of a search are its parameters: the dataclass writes the ``__init__`` that only
@@ -74,7 +83,7 @@ class Search(WithCallbacks, MetaEstimatorMixin, BaseEstimator):
     __metadata_request__fit = {"sample_weight": UNUSED}  # noqa: RUF012
     __metadata_request__fit_predict = {"sample_weight": UNUSED}  # noqa: RUF012
 
-    @tearing_down
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Search, decide, and fit the model that was chosen.
 
@@ -324,3 +333,65 @@ def _as_text(value: Any) -> str:
     if isinstance(value, Iterable) and not isinstance(value, str):
         value = [item.item() if isinstance(item, np.generic) else item for item in value]
     return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+# ---- The values of settings that a search tries
+
+
+def check_values(
+    name: str, values: Any, what: str, check: Callable[..., Any], *limits: Any
+) -> list:
+    """Return one or several values of a parameter, each checked to lie within limits, upwards."""
+    values = values.ravel().tolist() if isinstance(values, np.ndarray) else values
+    several = [values] if is_real(values) else values
+    if isinstance(several, str | Iterator) or not isinstance(several, Iterable):
+        raise ParameterError(name, values, f"must be {what}.")
+    checked = sorted({check(name, value, *limits) for value in several})
+    if not checked:
+        raise ParameterError(name, values, f"is empty; give {what}.")
+    return checked
+
+
+def check_clusters(n_clusters: Any, least: int, n_cases: int) -> list[int]:
+    """Return the numbers of clusters to try, upwards."""
+    what = "a number of clusters, or a list or range of them"
+    numbers = check_values("n_clusters", n_clusters, what, check_integer, least)
+    if numbers[-1] > n_cases:
+        raise ParameterError(
+            "n_clusters",
+            numbers[-1],
+            f"is more than {count(n_cases, 'case')}, as many as are clustered at a time; lower it, "
+            "or give more cases.",
+        )
+    return numbers
+
+
+def check_sparse(estimator: Any) -> None:
+    """Refuse an estimator that has no bound."""
+    if not isinstance(estimator, RobustSparseKMeans):
+        raise TypeError(
+            f"estimator={estimator!r:.80} must be a RobustSparseKMeans: others have no L1 bound."
+        )
+
+
+def check_bounds(l1_bounds: Any, p: int) -> np.ndarray:
+    """Return the bounds of a path, upwards; evenly spaced ones, if their number is given."""
+    if p == 1:
+        raise ValueError("X has one feature only: there is no L1 bound to choose.")
+    if is_integer(l1_bounds):
+        return spaced_bounds(check_integer("l1_bounds", l1_bounds, 2), p)
+    what, below = "how many bounds to try, or a list of bounds", np.sqrt(p) * (1 + 1e-9)
+    limits = 1, below, f" for {p} features, or how many bounds to try"
+    return np.array(check_values("l1_bounds", l1_bounds, what, check_real, *limits))
+
+
+def spaced_bounds(number: int, p: int) -> np.ndarray:
+    """Space bounds evenly on a logarithmic scale, up to where they no longer bind."""
+    root = np.sqrt(p)
+    return np.geomspace(min(MIN_SPACED_BOUND, (1 + root) / 2), root, number)
+
+
+def check_trims(trims: Any) -> list[float]:
+    """Return the trimming shares, upwards."""
+    what = "a share of cases, or a list of shares"
+    return check_values("trims", trims, what, check_real, 0, 0.5)

@@ -18,9 +18,8 @@ from rskc.selection.cloud import compare_with_cloud
 from rskc.selection.gaps import is_a_sequence
 from rskc.selection.halves import Fits, best_match, fit_all, fit_halves
 from rskc.selection.runner import Key, Runner, Work
-from rskc.selection.search import Search
+from rskc.selection.search import Search, check_clusters
 from rskc.selection.subsample import Sample
-from rskc.selection.values import check_clusters
 
 # "auto" tries up to this number of clusters first, and goes on, to twice as many, while the most
 # clusters that are stable, each by itself, are found with one of the last three numbers, and are

@@ -14,9 +14,9 @@ cases or fewer is there, the objective that is left when such clusters are taken
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cmp_to_key, reduce
 from typing import Any
@@ -27,14 +27,20 @@ from rskc.engines import ArrayOps, Engine, Partitions, Remaining, Summed, Sums, 
 from rskc.engines.arrays import above_0
 from rskc.solver.groups import FeatureGroups
 
-log = logging.getLogger(__name__)
-
 # Factors for missing cells may raise the objective by this factor when states are compared.
 MOST_FACTOR = 1.1
 # Objectives that differ by less than this share are the same, and the first is taken.
 TIE = 1e-10
 # Multiplications that a round of single moves may take: a tenth of a second.
 MOVE_ROUND = 100_000_000
+# How much the fit under way prints: 1 its stages, 2 its iterations. Each thread has its own.
+VERBOSITY: ContextVar[int] = ContextVar("verbosity", default=0)
+
+
+def tell(least: int, what: str) -> None:
+    """Print what happens, if fits are at least so verbose."""
+    if VERBOSITY.get() >= least:
+        print("rskc:", what, file=sys.stderr)
 
 
 @dataclass(frozen=True)
@@ -300,9 +306,8 @@ def _follow(iterations: Iterator[tuple[list[State], bool]]) -> Outcome:
     converged = False
     for iteration, (states, going_on) in enumerate(iterations):
         converged = not going_on
-        if log.isEnabledFor(logging.DEBUG):
-            means = ", ".join(f"{state.mean:.5g}" for state in states)
-            log.debug("iteration %d: objective per kept case: %s", iteration + 1, means)
+        means = ", ".join(f"{state.mean:.5g}" for state in states)
+        tell(2, f"iteration {iteration + 1}: objective per kept case: {means}")
         for state in states:
             paths.setdefault(state.branch, []).append(state.objective)
             ends[state.branch] = state

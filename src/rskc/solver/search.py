@@ -6,7 +6,6 @@ changes nothing.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -15,10 +14,8 @@ import numpy as np
 from sklearn.utils.random import sample_without_replacement
 
 from rskc.engines import Engine, Partitions, Table
-from rskc.solver.alternate import Problem, is_sparse, lloyd, moves_pay, repartition
+from rskc.solver.alternate import Problem, is_sparse, lloyd, moves_pay, repartition, tell
 from rskc.solver.split_merge import FEWEST_OF_DOUBLED, GOLDEN, split_and_merge
-
-log = logging.getLogger(__name__)
 
 # From this number of clusters on a start must be good by itself: random starts hardly ever have
 # all centers in place.
@@ -343,7 +340,7 @@ def _finish(table: Table, problem: Problem, kinds: list[Partitions]) -> Partitio
         n_plain = _more_of_groups(problem, PLAIN_BRANCHES)
         parts += [found.take(slice(0, n_plain)) for found in kinds]
     joined = parts[0].join(*parts[1:])
-    log.info("restarts done: %d partitions go on", len(joined))
+    tell(1, f"restarts done: {len(joined)} partitions go on")
     return joined.best(len(joined), problem.n_clusters)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,11 +20,10 @@ from rskc.solver.alternate import (
     is_guarded,
     is_sparse,
     lloyd,
+    tell,
     weigh,
 )
 from rskc.solver.search import MANY_CLUSTERS, Found, Sampled, Starts, search
-
-log = logging.getLogger(__name__)
 
 
 class Warm(NamedTuple):
@@ -138,7 +136,7 @@ def _solve_by_sample(
         carried = _carried(engine, problem, centers, engine.equal_weights())
         return plain_solution(engine, problem, carried)
     of_sample = solve(part, few, starts.on_all())
-    log.info("search on %d of %d cases done", part.n_cases, engine.n_cases)
+    tell(1, f"search on {part.n_cases} of {engine.n_cases} cases done")
     del part
     return carry(engine, problem, sample, of_sample, warm)
 
@@ -231,7 +229,7 @@ def _branch_out(
     outcome = explore(engine, problem, branches, made_with, search_more if few else None)
     if not few:
         outcome = _return_to_search(engine, problem, outcome, search_more)
-    log.info("converged after %d iterations", len(outcome.path))
+    tell(1, f"converged after {len(outcome.path)} iterations")
     return sparse_solution(engine, problem, outcome)
 
 
