@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from datetime import datetime, time, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -337,15 +337,14 @@ COMMENT = "text that names cases: 120 values in 120 cases"
 FIT = ("fit", "t.csv", "-k", "3", "--n-init", "5", "--force")
 
 
-def test_read_table_has_categories_and_days(table):
+def test_read_table_has_categories(table):
     found = read_table("t.csv", text_columns="categories")
     assert list(found.data) == ["size", "noise", "color", "letter", "smoker", "code"]
     assert found.categories["color"] == ("blue", "green", "red")
     assert found.dropped == {"visit": "dates", "comment": COMMENT}
     assert found.n_missing == 3
-    other = read_table("t.csv", text_columns="drop", date_columns="numbers", categorical=["code"])
-    assert list(other.data) == ["size", "noise", "visit", "code"]
-    assert other.data.visit.iloc[0] == 19723  # days from 1970 to 2024
+    other = read_table("t.csv", text_columns="drop", categorical=["code"])
+    assert list(other.data) == ["size", "noise", "code"]
     assert other.categories == {"code": ("0", "1", "2")}
     with pytest.raises(ValueError, match="these columns hold no numbers: 'color', 'letter'"):
         read_table("t.csv")
@@ -358,23 +357,10 @@ def test_tables_of_categories_alone_and_dates_of_other_formats(tmp_path, monkeyp
     text = pd.DataFrame({"a": ["x", "y"] * 20, "b": ["u", "u", "v", "w"] * 10})
     text.assign(day=["1.1.2024", "12/3/2024"] * 20).to_csv("t.csv", index=False)
     assert "Column 'a' was read as 2 categories: x, y." in run("fit", "t.csv", "-k", "2")
-    hour = timedelta(hours=6)
-    frame = pl.DataFrame(
-        {
-            "x": np.arange(0, 8, 2.0) ** 2,
-            "when": [datetime(2024, 1, 1) + i * i * hour for i in range(4)],
-            "time": [time(6), time(12), time(18), time(0)],
-            "took": [i * hour for i in (1, 4, 2, 9)],
-        }
-    )
-    frame.write_parquet("t.parquet")
-    found = read_table("t.parquet", date_columns="numbers").data
-    assert found.when.tolist() == [19723, 19723.25, 19724, 19725.25]
-    assert found.time.tolist() == [0.25, 0.5, 0.75, 0]
-    assert found.took.tolist() == [0.25, 1, 0.5, 2.25]
-    text.assign(day="1/2/2024").to_csv("t.csv", index=False)
-    with pytest.raises(ValueError, match="not clear whether day or month comes first"):
-        read_table("t.csv", text_columns="categories", date_columns="numbers")
+    columns = {"x": [0.0, 4.0], "when": [datetime(2024, 1, 1)] * 2, "took": [timedelta(1)] * 2}
+    pl.DataFrame(columns).write_parquet("t.parquet")
+    found = read_table("t.parquet", text_columns="drop")
+    assert found.dropped == {"when": "dates", "took": "dates"}
 
 
 def test_none_is_a_word_among_words_and_a_missing_number(table, frame):
@@ -383,9 +369,10 @@ def test_none_is_a_word_among_words_and_a_missing_number(table, frame):
     days = np.where(np.arange(N) % 40 == 0, "None", table["visit"])
     made = pd.DataFrame({"size": frame["size"], "drinks": drinks, "some": some, "visit": days})
     made.to_csv("t.csv", index=False)
-    found = read_table("t.csv", text_columns="categories", date_columns="numbers")
+    found = read_table("t.csv", text_columns="categories")
     assert found.categories["drinks"] == ("None", "much", "some")
-    assert found.data[["some", "visit"]].isna().sum().tolist() == [4, 3]
+    assert found.data["some"].isna().sum() == 4
+    assert found.dropped == {"visit": "dates"}
 
 
 def test_a_mixed_table_without_an_option(table):
@@ -395,7 +382,6 @@ def test_a_mixed_table_without_an_option(table):
     assert "Column 'smoker' was read as 2 categories: no, yes." in told
     assert f"'visit' (dates), 'comment' ({COMMENT})" in told
     assert "--categorical" not in told  # it would refuse the comments
-    assert "to count dates in days, add --dates numbers" in told
     assert "columns centered and divided by their spread" in told
     features = pd.read_csv("t-rskc/features.csv")
     assert features.feature.tolist() == ["size", "noise", "color", "letter", "smoker", "code"]

@@ -187,9 +187,6 @@ class Reading(Rereading):
         "Text becomes categories (default), or: refuse, drop.", "categories"
     )
     categorical: list[str] = option("Column of numbers that are categories; repeatable.", ())
-    date_columns: Literal["drop", "numbers"] = option(
-        "Dates: drop (default), or numbers to count days.", "drop", "--dates"
-    )
     no_header: bool = option("The first line has data, not names.", False)
 
     def arguments(self) -> dict[str, Any]:

@@ -308,8 +308,6 @@ def _on_columns_left_out(table: Any) -> Iterator[str]:
         which = listed(f"{name!r} ({why})" for name, why in dropped.items())
         hold = "it holds" if len(dropped) == 1 else "they hold"
         parts = [f"Left out, since {hold} no numbers: {which}"]
-        if "dates" in dropped.values():
-            parts.append("to count dates in days, add --dates numbers")
         names = [name for name, why in dropped.items() if why.startswith("text that names cases")]
         if names and table.id_column is None:
             parts.append(f"to name the cases by it, add --id-column {shlex.quote(names[0])}")

@@ -1,4 +1,4 @@
-"""From cells to numbers, days or categories, or to one sentence on the first cell that is none.
+"""From cells to numbers or categories, or to one sentence on the first cell that is none.
 
 Numbers may be as people write them: 12%, 8.4 kg, $1,200.50, <5.
 """
@@ -130,30 +130,14 @@ MOST_STRAYS = 12  # words in a message
 WITH_LABELS = "compare the clusters with it by {label_column}"
 # Dates as text, day, month and year in any order, and a time. Digits of other scripts are \d too,
 # and no date to polars.
-TIME = (
-    r"(?:(?:T|,? +)(?<h>D{1,2}):(?<min>DD)(?::DD(?:\.D+)?)? ?(?<pm>[AaPp][Mm])?"
-    r"(?:Z|[+-]DD:?DD)?)?$"
-)
-DATES = {
-    "a year first": r"^(?<y>(?:1[89]|20)DD)[-/.](?<m>0?[1-9]|1[0-2])"
-    r"(?:[-/.](?<d>0?[1-9]|[12]D|3[01]))?" + TIME,
-    "numbers": r"^(?<a>D{1,2})[./-](?<b>D{1,2})[./-](?<y>D{4}|DD)" + TIME,
-    "a month as word": r"^(?<d>D{1,2})\.?[ -]*(?<word>\pL{3,9})\.?[ -]*(?<y>D{4}|DD)" + TIME,
-    "a word first": r"^(?<word>\pL{3,9})\.? (?<d>D{1,2})(?:st|nd|rd|th)?,? +(?<y>D{4})" + TIME,
-}
-DATES = {name: pattern.replace("D", "[0-9]") for name, pattern in DATES.items()}
-NAMES_OF_MONTHS = (
-    "january february march april may june july august september october november december",
-    "januar februar märz april mai juni juli august september oktober november dezember",
-)
-# Whole names, and their first letters: three at least.
-MONTHS = {
-    name[:length]: number
-    for names in NAMES_OF_MONTHS
-    for number, name in enumerate(names.split(), 1)
-    for length in range(3, len(name) + 1)
-} | {"mrz": 3}
-MICROSECONDS = 24 * 3600 * 1_000_000  # of a day
+MONTH = r"(?i:jan|feb|m[aä]r|mrz|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])\pL{0,6}\.?"
+DATE = (
+    r"^(?:(?:1[89]|20)DD[-/.](?:0?[1-9]|1[0-2])(?:[-/.](?:0?[1-9]|[12]D|3[01]))?"
+    r"|D{1,2}[./-]D{1,2}[./-](?:D{4}|DD)"
+    rf"|D{{1,2}}\.?[ -]*{MONTH}[ -]*(?:D{{4}}|DD)"
+    rf"|{MONTH} D{{1,2}}(?:st|nd|rd|th)?,? +D{{4}})"
+    r"(?:(?:T|,? +)D{1,2}:DD(?::DD(?:\.D+)?)? ?(?:[AaPp][Mm])?(?:Z|[+-]DD:?DD)?)?$"
+).replace("D", "[0-9]")
 COMMA = r"\s*-?\d*,\d+\s*"  # a number with a decimal comma, maybe
 KINDS = {"Boolean": "true and false", "String": "text", "Categorical": "text", "Enum": "text"}
 
@@ -212,7 +196,7 @@ def kind_of(source: Source, j: int) -> str:
         if int(cells.bad.sum()) <= cells.numbers.count():
             return "numbers"
         seen = observed(series, source.layout.missing_numbers).drop_nulls()
-        return "dates" if len(seen) and _pattern_of_dates(seen) else "text"
+        return "dates" if len(seen) and seen.str.contains(DATE).all() else "text"
     return "dates" if series.dtype.is_temporal() else KINDS.get(kind, kind)
 
 
@@ -227,7 +211,6 @@ def find_numbers(source: Source, roles: Roles) -> None:
     layout, names = source.layout, source.names
     kinds = {j: kind_of(source, j) for j in roles.features}
     others: dict[int, str] = {}  # columns that hold neither, and what they hold
-    days: dict[str, Any] = {}
     for j, kind in kinds.items():
         is_forced = names[j] in layout.categorical
         is_word = kind in ("text", "true and false") and layout.text_columns == "categories"
@@ -240,8 +223,6 @@ def find_numbers(source: Source, roles: Roles) -> None:
             else:
                 what = f"{kind} that names cases:" if are_names(n, n_distinct) else f"{kind} with"
                 others[j] = f"{what} {count(n_distinct, 'value')} in {count(n, 'case')}"
-        elif kind == "dates" and layout.date_columns == "numbers":
-            days[str(j)] = _days(source, j)
         elif kind != "numbers":
             others[j] = kind
     _check_text(source, kinds, others)
@@ -251,11 +232,11 @@ def find_numbers(source: Source, roles: Roles) -> None:
     roles.dropped |= {names[j]: kind for j, kind in others.items()}
     parsed = {}
     for j in roles.features:
-        if str(j) not in days and not source.frame[str(j)].dtype.is_numeric():
+        if not source.frame[str(j)].dtype.is_numeric():
             parsed[str(j)], how = _column(source, j)
             if how is not None:
                 roles.written[names[j]] = how
-    frame = source.frame.select(map(str, roles.features)).with_columns(**days, **parsed)
+    frame = source.frame.select(map(str, roles.features)).with_columns(**parsed)
     roles.matrix = _matrix(source, frame, roles.features)
 
 
@@ -352,62 +333,3 @@ def _matrix(source: Source, frame: Any, features: list[int]) -> np.ndarray:
         row = int(np.argmax(np.isinf(matrix[:, column])))
         raise source.error(row, features[column], f"the cell {TOO_LARGE}")
     return matrix
-
-
-def _pattern_of_dates(cells: Any) -> str | None:
-    """Return the pattern of dates that all cells have; None if they are none."""
-    few = cells.head(MOST_STRAYS)
-    for pattern in DATES.values():
-        if few.str.contains(pattern).all() and cells.str.contains(pattern).all():
-            words = pl.Series(list(MONTHS))
-            named = cells.str.extract_groups(pattern).struct.unnest()
-            if "word" not in named or named["word"].str.to_lowercase().is_in(words.implode()).all():
-                return pattern
-    return None
-
-
-def _days(source: Source, j: int) -> Any:
-    """Return dates as days since 1970, and times as parts of a day.
-
-    Of dates such as 31.12.2024 and 12/31/2024, the day is first if points separate them; else a
-    number above 12 says which is the day.
-    """
-    series = source.frame[str(j)]
-    if str(series.dtype).startswith("Date"):
-        return series.cast(pl.Datetime("us")).cast(pl.Int64).cast(pl.Float64) / MICROSECONDS
-    if str(series.dtype) != "String":
-        series = series.cast(pl.Duration("us")) if str(series.dtype) == "Time" else series
-        return series.dt.total_microseconds().cast(pl.Float64) / MICROSECONDS
-    cells = observed(series, source.layout.missing_numbers)
-    name = shown(source.names[j])
-    parts = cells.str.extract_groups(_pattern_of_dates(cells.drop_nulls())).struct.unnest()
-    if "word" in parts.columns:
-        words = parts["word"].str.to_lowercase()
-        parts = parts.with_columns(m=words.replace_strict(MONTHS, default=None))
-    numbers = [each for each in parts.columns if each not in ("word", "pm")]
-    parts = parts.with_columns(pl.col(numbers).cast(pl.Int64))
-    if "a" in parts.columns:
-        first, second = (parts[each].max() or 0 for each in ("a", "b"))
-        dotted = cells.str.contains(r"^[^:]*\.").any()
-        if not dotted and first <= 12 and second <= 12:
-            cell = shown(cells.drop_nulls()[0])
-            raise source.layout.error(
-                f"it is not clear whether day or month comes first in {name}, such as {cell}; "
-                "write dates as 2024-12-31"
-            )
-        order = {"a": "d", "b": "m"} if dotted or first > 12 else {"a": "m", "b": "d"}
-        parts = parts.rename(order)
-    year, hour = (
-        pl.col("y"),
-        pl.col("h").fill_null(0) % pl.when(pl.col("pm").is_null()).then(24).otherwise(12),
-    )
-    century = pl.when(year >= 100).then(0).when(year < 50).then(2000).otherwise(1900)
-    day = pl.when(year.is_not_null()).then(pl.col("d").fill_null(1))  # of a month, its first
-    days = pl.date(year + century, pl.col("m"), day).cast(pl.Int32).cast(pl.Float64)
-    noon = 12 * pl.col("pm").str.to_lowercase().eq("pm").fill_null(False).cast(pl.Float64)
-    try:
-        return parts.select(
-            days + (hour + noon) / 24 + pl.col("min").fill_null(0) / 1440
-        ).to_series()
-    except pl.exceptions.PolarsError as error:
-        raise source.layout.error(f"{name} has dates that there are not") from error

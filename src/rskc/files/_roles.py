@@ -296,7 +296,7 @@ def find_roles(source: Source) -> Roles:
     layout, roles = source.layout, _roles_by_name(source)
     if layout.weight_column is not None:
         weights = Roles([source.names.index(layout.weight_column)])
-        plain = replace(layout, text_columns="refuse", date_columns="drop", categorical=())
+        plain = replace(layout, text_columns="refuse", categorical=())
         find_numbers(replace(source, layout=plain), weights)
         roles.weights = weights.matrix[:, 0].astype(np.float64)
     if source.cells is not None:  # features and nothing else

@@ -22,7 +22,6 @@ CHOICES: dict[str, tuple] = {
     "decimal": (".", ",", "auto"),
     "features_in_rows": (True, False, "auto"),
     "text_columns": ("refuse", "drop", "categories"),
-    "date_columns": ("drop", "numbers"),
 }
 LONGEST_NAME = 60
 TOO_LARGE = "is infinite, or too large for a number; correct it, or leave it empty"
@@ -79,7 +78,6 @@ class Layout:
     missing_values: tuple[str, ...] = MISSING_VALUES
     decimal: str = "."
     text_columns: str = "refuse"
-    date_columns: str = "drop"
     categorical: Sequence[str] = ()
     sheet: str | int | None = None
     separator: str | None = None

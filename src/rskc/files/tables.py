@@ -143,7 +143,6 @@ def read_table(
     missing_values: Sequence[str] = MISSING_VALUES,
     decimal: str = "auto",
     text_columns: str = "refuse",
-    date_columns: str = "drop",
     categorical: Sequence[str] = (),
     sheet: str | int | None = None,
     separator: str | None = None,
@@ -194,11 +193,9 @@ def read_table(
         Decimal mark of text. "auto": a point, unless a column holds decimal commas such as 1,5 and
         none holds decimal points.
     text_columns : {"refuse", "drop", "categories"}, default="refuse"
-        What to do with columns of text, or of true and false. "categories": those with few values
-        (30 at most, and no more than a third of the cases) are categories, others are left out.
-    date_columns : {"drop", "numbers"}, default="drop"
-        What to do with dates: "numbers" makes days since 1970 of them. "drop" leaves them out, or
-        refuses them where ``text_columns`` does so with text.
+        What to do with columns of text, of dates, or of true and false. "categories": those with
+        few values (30 at most, and no more than a third of the cases) are categories; others, and
+        dates, are left out.
     categorical : sequence of str, default=()
         Columns that are categories whatever they hold: numbers, or text of many values.
     sheet : str, int or None, default=None
