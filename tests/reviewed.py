@@ -1,9 +1,10 @@
 """What is said, and small cases by hand, in files of text that were reviewed.
 
 Each line there that begins with ``>>>`` is run, and the line below is its value or the error that
-it raises: ``refusals.txt`` has errors, ``values.txt`` values. A line that begins with ``$`` is a
-command, and the lines below are what it says: in ``transcripts.txt``, whose tables are written by
-``put`` of ``commands.py``. ``python tests/reviewed.py`` writes what follows such lines anew; read
+it raises: ``refusals.txt`` has errors, ``values.txt`` values, and ``sentences.txt`` what functions
+of ``sentences.py`` yield of results, line by line. A line that begins with ``$`` is a command, and
+the lines below are what it says: in ``transcripts.txt``, whose tables are written by ``put`` of
+``commands.py``. ``python tests/reviewed.py`` writes what follows such lines anew; read
 the difference before it is committed. A title may end with the packages that its section needs, in
 brackets.
 """
@@ -15,6 +16,7 @@ import re
 import tempfile
 import warnings
 from pathlib import Path
+from types import GeneratorType
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -25,7 +27,8 @@ import rskc
 from rskc import datasets, files, metrics, selection
 from rskc.datasets import make_figure1
 
-KEPT = [Path(__file__).with_name(name) for name in ("refusals.txt", "values.txt")]
+FILES = ("refusals.txt", "values.txt", "sentences.txt")
+KEPT = [Path(__file__).with_name(name) for name in FILES]
 TRANSCRIPTS = Path(__file__).with_name("transcripts.txt")  # needs all that the command needs
 
 
@@ -99,6 +102,8 @@ def outcome(code: str, space: dict[str, object]) -> list[str]:
                 exec(code, space)
                 return []
             value = eval(code, space)
+            if isinstance(value, GeneratorType):
+                return list(value)
             return [] if value is None else [repr(plain(value))]
     except Exception as error:
         message = with_slashes(str(error))

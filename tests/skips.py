@@ -43,7 +43,6 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "test_report_cells.py": ("jinja2", "vl_convert"),
     "test_report_browser.py": ("jinja2", "vl_convert", "playwright"),
     "test_reproduce.py": ("polars", "matplotlib"),
-    "test_sentences.py": ("jinja2", "vl_convert"),
     "test_runner.py": ("fcntl",),  # Windows has none
 }
 SYSTEM = {"fcntl"}  # of Python itself, on some systems
