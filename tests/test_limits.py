@@ -127,9 +127,9 @@ def test_a_fit_in_blocks_after_a_fork_ends(workers):
 
 def write_group(folder, version, limit, used, cache=0):
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / version.limit).write_text(f"{limit}\n")
-    (folder / version.usage).write_text(f"{used}\n")
-    (folder / "memory.stat").write_text(f"anon 7\n{version.reclaimable} {cache}\n")
+    for name, value in zip(version, (limit, used), strict=False):
+        (folder / name).write_text(f"{value}\n")
+    (folder / "memory.stat").write_text(f"anon 7\n{version[2]} {cache}\n")
 
 
 @pytest.mark.parametrize("version", [machine.ONE, machine.TWO], ids=["v1", "v2"])

@@ -90,7 +90,8 @@ class Job:
         place: Any = nullcontext()
         if folder is not None:  # it is there, with all that was written, when the block ends
             place = results_folder(folder, results.force, table, groups)
-            check_report(not results.no_report)
+            if not results.no_report:
+                check_report()
         with place as part, work_on(table, self.engine, self.basics.n_threads, console) as work:
             data = work.read(table, self.reading, self.preparing, groups, console)
             estimator.set_params(feature_groups=data.feature_groups)
@@ -306,7 +307,7 @@ def report(
     model: ModelPath, table: TableFile, rereading: Rereading, page: Page, console: Console
 ) -> None:
     """Write the HTML page of a saved result again, given its table."""
-    check_report(True)
+    check_report()
     saved = open_model(model)
     out = page.out or (model if model.is_dir() else model.parent) / "report.html"
     check_no_file(out, page.force, table)
@@ -339,7 +340,7 @@ def demo(target: Target, console: Console) -> None:
 
     It takes some seconds.
     """
-    check_report(True)
+    check_report()
     folder = target.out or Path("rskc-demo")
     table, results, title = folder / "expression.csv", folder / "expression-rskc", "A tour of rskc"
     force = _write_table(table, target.force)

@@ -151,10 +151,10 @@ def check_installed(packages: Mapping[str, str], extra: str, why: str) -> None:
         )
 
 
-def check_report(wanted: bool) -> None:
+def check_report() -> None:
     """Say before the work that a page cannot be made."""
     packages = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
-    check_installed(packages if wanted else {}, "report", "for the HTML page (or --no-report)")
+    check_installed(packages, "report", "for the HTML page (or --no-report)")
 
 
 def write_cases(folder: Path | None, result: Result) -> Result:

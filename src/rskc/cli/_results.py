@@ -20,6 +20,7 @@ MOST_NAMES = 6  # of outliers
 NOT_LISTED = ("estimator", "progress", "n_jobs")
 
 
+@dataclass
 class Counts:
     """Sums over all cases by cluster, of frames as ``model.cases_frame(X)`` makes them.
 
@@ -27,10 +28,9 @@ class Counts:
     nothing is observed in the features that have weight are no outliers.
     """
 
-    def __init__(self, n_clusters: int):
-        self.n_clusters = n_clusters
-        self.by_cluster: Any = None
-        self.farthest: Any = None  # the outliers that are farthest from their centers
+    n_clusters: int
+    by_cluster: Any = None
+    farthest: Any = None  # the outliers that are farthest from their centers
 
     def add(self, cases: Any) -> Any:
         """Count more cases, and return them."""
@@ -270,6 +270,7 @@ class Result:
         names, weights, _ = units_of(model)
         n_features = int(np.count_nonzero(weights))
         largest = np.argsort(-weights, kind="stable")[: min(TOP, n_features)]
+        same = ("l1_bound", "outlier_threshold", "objective", "inertia")
         return {
             "n_clusters": len(model.cluster_centers_),
             "clusters": counts.clusters(),
@@ -282,11 +283,8 @@ class Result:
             "n_outliers": counts.total("outliers"),
             "n_without_data": counts.total("blind"),
             "n_trimmed": counts.total("trimmed"),
-            "l1_bound": model.l1_bound_,
-            "outlier_threshold": model.outlier_threshold_,
+            **{name: getattr(model, f"{name}_") for name in same},
             "unweighted_outlier_threshold": thresholds_of(model).unweighted,
-            "objective": model.objective_,
-            "inertia": model.inertia_,
             "iterations": model.n_iter_,
             "silhouette": counts.silhouette(),
         }

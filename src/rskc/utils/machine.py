@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 # A container may see the files of its groups at the root of the mount, and not at their own paths.
 CGROUPS, OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
@@ -31,46 +30,26 @@ def _left_on_machine() -> Iterator[int]:
         yield os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-class _Version(NamedTuple):
-    """The files of a version of cgroups."""
-
-    limit: str
-    usage: str
-    reclaimable: str  # in memory.stat: what the system gives back when it is needed
-
-
-ONE = _Version("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-TWO = _Version("memory.max", "memory.current", "inactive_file")
+# The files of limit and usage in each version of cgroups, and what memory.stat calls the memory
+# that the system gives back when it is needed.
+ONE = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+TWO = ("memory.max", "memory.current", "inactive_file")
 
 
 def _left_in_groups() -> Iterator[int]:
     """Yield what each of the control groups of this process has left, up to the root."""
-    with suppress(OSError):
-        for line in OWN_GROUPS.read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            if controllers == "":
-                yield from _left_below(CGROUPS, path, TWO)
-            elif "memory" in controllers.split(","):
-                yield from _left_below(CGROUPS / "memory", path, ONE)
-
-
-def _left_below(root: Path, path: str, version: _Version) -> Iterator[int]:
-    own = root / path.lstrip("/")
-    for folder in (own, *own.parents):
-        with suppress(OSError, ValueError):  # "max" is no number, and no limit
-            limit = int((folder / version.limit).read_text())
-            if limit < NO_LIMIT:
-                used = int((folder / version.usage).read_text())
-                yield limit - used + _reclaimable(folder, version)
-        if folder == root:
-            return
-
-
-def _reclaimable(folder: Path, version: _Version) -> int:
-    with suppress(OSError, ValueError):
-        lines = (folder / "memory.stat").read_text().splitlines()
-        return int(dict(line.split() for line in lines)[version.reclaimable])
-    return 0
+    lines = OWN_GROUPS.read_text().splitlines() if OWN_GROUPS.exists() else []
+    for _, controllers, path in (line.split(":", 2) for line in lines):
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        root, version = (CGROUPS / "memory", ONE) if controllers else (CGROUPS, TWO)
+        own = root / path.lstrip("/")
+        for folder in (own, *own.parents[: len(own.relative_to(root).parts)]):
+            with suppress(OSError, ValueError, KeyError):  # "max" is no number, and no limit
+                limit, used = (int((folder / name).read_text()) for name in version[:2])
+                stat = (folder / "memory.stat").read_text().splitlines()
+                if limit < NO_LIMIT:
+                    yield limit - used + int(dict(line.split() for line in stat)[version[2]])
 
 
 def _left_to_process() -> Iterator[int]:
