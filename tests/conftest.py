@@ -23,6 +23,7 @@ from rskc.selection import (
 )
 from rskc.versions import environment
 
+os.environ.setdefault("MPLBACKEND", "Agg")  # figures need no window
 _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
     "default", deadline=None, max_examples=50, suppress_health_check=_SLOW_IS_FINE

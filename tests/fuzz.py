@@ -2,8 +2,8 @@
 
     python tests/fuzz.py tables --most 3000    # of 0 and 1, of 0 to 2, of categories: fitted, used
     python tests/fuzz.py searches --most 100   # Stability on such tables, with nothing given
-    python tests/fuzz.py files --most 2000     # damaged files of every format, read by the command
     python tests/fuzz.py order --most 500      # given centers: the order of many cases
+    python tests/fuzz.py files --most 2000     # damaged files of every format, read by the command
 
 It is a tool; ``tests/test_fuzz.py`` runs a few of each. A line is printed for each fault, and at
 the end how many of how many there were; the exit code is 1 if there was one. Each damaged file is
@@ -114,11 +114,8 @@ def permute(seed: int) -> str | None:
     from rskc import RobustSparseKMeans
 
     rng = np.random.default_rng([seed, 3])
-    n, p, K = (
-        int(rng.integers(1200, 3000)),
-        int(rng.choice([2, 5, 12, 30])),
-        int(rng.choice([2, 5])),
-    )
+    n, p = int(rng.integers(1200, 3000)), int(rng.choice([2, 5, 12, 30]))
+    K = int(rng.choice([2, 5]))
     X = rng.normal(size=(n, p))
     if rng.random() < 0.5:
         X[:, : p // 2] += 2 * rng.normal(size=(K, p // 2))[rng.integers(K, size=n)]
@@ -188,20 +185,14 @@ def make_good_files(folder: Path) -> None:
 SELECT = ["select-k", "good.csv", "--clusters", "2-3", "--splits", "2", "--references", "3"]
 SELECT += ["--jobs", "1"]
 FIT = ["--clusters", "2", "--n-init", "1", "--no-report", "--threads", "1", "--out", "results"]
+FIT += ["--text-columns", "drop"]
 # Of each format the command that reads a damaged file, which stands where ``{}`` does.
+TABLES = ("csv", "tsv.gz", "xlsx", "parquet", "feather", "npy", "npz", "mtx", "h5ad")
+TABLES = (*(f"good.{suffix}" for suffix in TABLES), "packed.mtx.gz")
 COMMANDS: dict[str, list[str]] = {
-    **{
-        name: ["fit", "{}", *FIT, "--text-columns", "drop"]
-        for name in ("good.csv", "good.tsv.gz", "good.xlsx", "good.parquet", "good.feather")
-    },
-    **{
-        name: ["fit", "{}", *FIT]
-        for name in ("good.npy", "good.npz", "good.mtx", "packed.mtx.gz", "good.h5ad")
-    },
-    "blocks.npy": ["fit", "{}", *FIT, "--engine", "dask"],
-    "blocks.parquet": ["fit", "{}", *FIT, "--text-columns", "drop", "--engine", "dask"],
-    "good.gmt": ["fit", "good.csv", *FIT, "--text-columns", "drop", "--groups", "{}"],
-    "good.gmt.gz": ["fit", "good.csv", *FIT, "--text-columns", "drop", "--groups", "{}"],
+    **{name: ["fit", "{}", *FIT] for name in TABLES},
+    **{f"blocks.{kind}": ["fit", "{}", *FIT, "--engine", "dask"] for kind in ("npy", "parquet")},
+    **{name: ["fit", "good.csv", *FIT, "--groups", "{}"] for name in ("good.gmt", "good.gmt.gz")},
     "good.rskc": ["predict", "{}", "good.csv", "--out", "-"],
     "report.rskc": ["report", "{}", "good.csv", "--out", "page.html"],
     "good.db": [*SELECT, "--checkpoint", "{}"],

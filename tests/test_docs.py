@@ -72,19 +72,6 @@ def run(block, page, names):
     return printed.getvalue()
 
 
-@pytest.fixture(autouse=True)
-def closed_figures():
-    pyplot = None
-    with contextlib.suppress(ImportError):
-        import matplotlib
-
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as pyplot
-    yield
-    if pyplot is not None:
-        pyplot.close("all")
-
-
 def test_there_are_pages_with_code():
     assert len(PAGES) >= 9
     blocks = [block.code for page in PAGES for block in blocks_of(page) if block.kind == "python"]

@@ -75,51 +75,35 @@ def test_passes_without_memory_say_so(name):
 
 
 FORK = """
-import os
+import os, signal
 import numpy as np
 from rskc import RobustSparseKMeans
 from rskc.engines import memory
 
 memory.LONG_PASS = memory.SHARED_WORK = 0
 X = np.random.default_rng(0).normal(size=(2000, 5))
+{setting}
 model = RobustSparseKMeans(3, random_state=0, n_threads=2)
-labels = model.fit(X).labels_
+labels = np.asarray(model.fit(X).labels_)
 child = os.fork()
 if child == 0:
-    same = (model.fit(X).labels_ == labels).all() and (model.predict(X) == labels).all()
-    os._exit(0 if same else 1)
-print(os.waitpid(child, 0)[1], (model.fit(X).labels_ == labels).all())
+    signal.alarm(60)
+    same = (np.asarray(model.fit(X).labels_) == labels).all()
+    os._exit(0 if same and (np.asarray(model.predict(X)) == labels).all() else 1)
+print(os.waitpid(child, 0)[1], (np.asarray(model.fit(X).labels_) == labels).all())
 """
-
-
-@needs_limits
-def test_a_fit_after_a_fork_ends():
-    assert run(FORK) == "0 True"
-
-
-DASK_FORK = """
-import os, signal
+BLOCKS = """
 import dask, dask.array as da
-import numpy as np
-from rskc import RobustSparseKMeans
-
-X = da.from_array(np.random.default_rng(0).normal(size=(2000, 5)), chunks=(500, 5))
-model = RobustSparseKMeans(3, random_state=0)
-with dask.config.set(scheduler="threads", num_workers={workers}):
-    labels = np.asarray(model.fit(X).labels_)
-    child = os.fork()
-    if child == 0:
-        signal.alarm(60)
-        os._exit(0 if (np.asarray(model.fit(X).labels_) == labels).all() else 1)
-    print(os.waitpid(child, 0)[1])
+X = da.from_array(X, chunks=(500, 5))
+dask.config.set(scheduler="threads", num_workers={workers})
 """
 
 
 @needs_limits
-@pytest.mark.parametrize("workers", [None, 2])
-def test_a_fit_in_blocks_after_a_fork_ends(workers):
-    skip_without("dask")
-    assert run(DASK_FORK.format(workers=workers)) == "0"
+@pytest.mark.parametrize("setting", ["", *(BLOCKS.format(workers=n) for n in (None, 2))])
+def test_a_fit_after_a_fork_ends(setting):
+    skip_without(*["dask"] * bool(setting))
+    assert run(FORK.format(setting=setting)) == "0 True"
 
 
 # ---- Memory that is left

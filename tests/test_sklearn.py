@@ -62,19 +62,13 @@ def test_a_clone_is_unfitted_and_fits_alike():
     assert_same_fit(copy.fit(X), model)
 
 
-def via_pickle(model, tmp_path):
-    return pickle.loads(pickle.dumps(model))
-
-
-def via_joblib(model, tmp_path):
-    joblib.dump(model, tmp_path / "model.joblib")
-    return joblib.load(tmp_path / "model.joblib")
-
-
-@pytest.mark.parametrize("send", [via_pickle, via_joblib])
-def test_a_stored_model_predicts_alike(send, tmp_path):
-    model = make_model().fit(X)
-    again = send(model, tmp_path)
+@pytest.mark.parametrize("library", [pickle, joblib])
+def test_a_stored_model_predicts_alike(library, tmp_path):
+    model, file = make_model().fit(X), (tmp_path / "model").open("w+b")
+    with file:
+        library.dump(model, file)
+        file.seek(0)
+        again = library.load(file)
     assert_same_fit(again, model)
     assert_array_equal(again.predict(X), model.labels_)
     assert_array_equal(again.transform(X), model.transform(X))
@@ -133,25 +127,19 @@ def test_fits_that_overlap_leave_the_blas_threads_as_they_were(blas_threads):
     """The first begins first and ends first: what the second found is not what it must leave."""
     first_began, second_began, first_ended = Event(), Event(), Event()
 
-    def first_init(X, K, random_state):
-        first_began.set()
-        assert second_began.wait(10)
-        return X[:K]
+    def fit(before, began, wait_for, ended):
+        def init(X, K, random_state):
+            began.set()
+            assert wait_for.wait(10)
+            return X[:K]
 
-    def second_init(X, K, random_state):
-        second_began.set()
-        assert first_ended.wait(10)
-        return X[:K]
+        assert before is None or before.wait(10)
+        make_model(init=init, n_init=1).fit(X)
+        ended.set()
 
-    def fit_first():
-        make_model(init=first_init, n_init=1).fit(X)
-        first_ended.set()
-
-    def fit_second():
-        assert first_began.wait(10)
-        make_model(init=second_init, n_init=1).fit(X)
-
-    joblib.Parallel(2, prefer="threads")(joblib.delayed(f)() for f in (fit_first, fit_second))
+    jobs = [(None, first_began, second_began, first_ended)]
+    jobs += [(first_began, second_began, first_ended, Event())]
+    joblib.Parallel(2, prefer="threads")(joblib.delayed(fit)(*job) for job in jobs)
     assert blas_threads() <= {2}
 
 
