@@ -10,10 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from rskc.estimator import RobustSparseKMeans
-from rskc.inputs.arrays import mean_by_weight
 from rskc.inputs.labels import in_order, read_two
 from rskc.metrics import revised_silhouette
 from rskc.model.fitted import by_column, feature_names, judge_cases, thresholds_of, unequal_weights
@@ -24,13 +22,15 @@ from rskc.model.summary import (
     features_frame,
     flagged_cells,
     in_units,
+    observed_share,
 )
 from rskc.pictures import models as pictures
-from rskc.utils.webpage import clean_names, plain_numbers
-from rskc.utils.wording import cleaned, number
+from rskc.utils.webpage import clean_names, embedded_json, plain_numbers
+from rskc.utils.wording import number
 
 TEMPLATES = Path(__file__).parent / "templates"
 WORDS = tomllib.loads((TEMPLATES / "words.toml").read_text("utf-8"))
+SPECS = json.loads((TEMPLATES / "charts.json").read_text("utf-8"))  # of charts
 # Distances may differ from those of the fit by rounding (float32), not by more than this share.
 ROUNDING = 0.01
 CHART_WIDTH = 48  # characters of a name in charts, which hold each name several times
@@ -50,7 +50,14 @@ class Facts:
     Raises where they do not belong together.
     """
 
-    def __init__(self, model: Any, X: Any, case_names: Any = None, units: Units = NO_UNITS):
+    def __init__(
+        self,
+        model: Any,
+        X: Any,
+        case_names: Any = None,
+        units: Units = NO_UNITS,
+        labels: Any = None,
+    ):
         if not isinstance(model, RobustSparseKMeans):
             raise TypeError(
                 f"model={model!r:.60} must be a fitted RobustSparseKMeans; of a search, give its "
@@ -70,51 +77,41 @@ class Facts:
         self.case_names, self.feature_names = clean_names(names), clean_names(feature_names(model))
         self.units = units  # center and scale of columns that were standardized, by name
         self.case_weights = unequal_weights(model)  # None if all cases count the same
+        self.masses = np.ones(n) if self.case_weights is None else self.case_weights
         self.labels, self.sizes = model.labels_, np.bincount(model.labels_, minlength=K)
         self.distances, self.unweighted = model.distances_, model.unweighted_distances_
         self.weights = model.feature_weights_
         self.support = pictures.strongest(self.weights)  # features that have weight, largest first
         # Cases of which no feature with weight is observed; they are not among the outliers.
-        self.blind = np.zeros(n, bool)
-        if len(self.support) and not issparse(table):
-            self.blind = np.isnan(self.columns[:, self.support]).all(axis=1)
+        self.blind = observed_share(model, X) == 0
         self.outliers = model.outliers_ & ~self.blind
         self.seen = np.isfinite(self.distances)  # not blind, nor with cells too large for squares
+        self.regular = self.seen & ~self.outliers
         self.thresholds = thresholds_of(model)
         distances = Distances(self.distances, self.unweighted)
         self.flags = pictures.flags_of(distances, self.thresholds)  # indices of FLAGS
         self.silhouette = revised_silhouette(model, X) if K > 1 else None
-        # The outlying cells; None where the errors of cells are not bounded.
-        self.cells = flagged_cells(model, X) if bounds_cells(model) else None
-
-    def weight_of(self, cases: np.ndarray) -> float:
-        """Return the weight of the cases of a mask; their number, if all count the same."""
-        return float(cases.sum() if self.case_weights is None else self.case_weights[cases].sum())
-
-    def mean(self, values: np.ndarray, cases: np.ndarray) -> float:
-        """Return the mean of values over the cases of a mask, by weight."""
-        weights = None if self.case_weights is None else self.case_weights[cases]
-        return mean_by_weight(values[cases], weights)
+        # The outlying cells; None where the errors of cells are not bounded, or none is outlying.
+        cells = flagged_cells(model, X) if bounds_cells(model) else None
+        self.cells = cells if cells is not None and len(cells.cases) else None
+        # Known classes, in order; None if they are not known.
+        both = None if labels is None else read_two(labels=labels, clusters=self.labels)
+        self.classes = both and in_order(both[0])
 
     def mean_silhouette(self, cases: np.ndarray) -> float | None:
-        """Return the mean silhouette of the cases of a mask that can be judged and are no outliers.
+        """Return the mean silhouette, by weight, of the cases of a mask that are regular.
 
         None if there is none.
         """
-        cases = cases & self.seen & ~self.outliers
-        if self.silhouette is None or self.weight_of(cases) == 0:
+        masses = np.where(cases & self.regular, self.masses, 0.0)
+        if self.silhouette is None or not masses.any():
             return None
-        return self.mean(self.silhouette.values, cases)
+        return float(np.average(self.silhouette.values, weights=masses))
 
     @property
     def columns(self) -> np.ndarray:
         """The data by features (n, p): of a category the first indicator, missing or not."""
         return by_column(self.model, self.X)
-
-    @property
-    def n_cells(self) -> int:
-        """Number of outlying cells."""
-        return 0 if self.cells is None else len(self.cells.cases)
 
 
 def _check_same_data(known: np.ndarray, found: np.ndarray) -> None:
@@ -131,7 +128,6 @@ def _check_same_data(known: np.ndarray, found: np.ndarray) -> None:
 
 # Tables: the values of each column by its key, of which the heading is in the words of the page
 
-Columns = dict[str, np.ndarray]
 FEATURE_COLUMNS = "feature rank weight group group_weight outlying_cells probability"
 
 
@@ -157,7 +153,7 @@ def features_table(facts: Facts, probabilities: np.ndarray | None = None) -> dic
 
 
 def cases_table(
-    facts: Facts, features: dict[str, Any], labels: Any = None, stability: np.ndarray | None = None
+    facts: Facts, features: dict[str, Any], stability: np.ndarray | None = None
 ) -> dict[str, Any]:
     """Return a row for each case, in the order of the data, beside the table of the features."""
     model, rules, silhouette = facts.model, np.array(RULES, object), facts.silhouette
@@ -170,55 +166,60 @@ def cases_table(
         "unweighted": facts.unweighted,
         "outlier": np.where(facts.blind, "no data", rules[facts.flags]),
         "trimmed": rules[trimmed],
-        "outlying_cells": None if facts.cells is None else counts_of_cells(model, axis=1),
+        "outlying_cells": counts_of_cells(model, axis=1) if bounds_cells(model) else None,
     }
     if silhouette is not None:
         columns["second"] = silhouette.second
         columns["silhouette"] = np.where(facts.seen, silhouette.values.round(3), np.nan)
     columns["stability"] = None if stability is None else stability.round(3)
-    if labels is not None:
-        classes = in_order(read_two(labels=labels, clusters=facts.labels)[0])
-        columns["class"] = np.array(clean_names(classes.names, 40), object)[classes.codes]
+    if facts.classes is not None:
+        names = np.array(clean_names(facts.classes.names, 40), object)
+        columns["class"] = names[facts.classes.codes]
     known = {key: values for key, values in columns.items() if values is not None}
     far_first, left = np.argsort(-facts.distances, kind="stable"), MOST_BYTES
-    left -= _json_bytes(features["data"])
+    left -= len(embedded_json(features["data"]).encode())
     return _table(known, far_first, left, "cases farthest from their centers")
 
 
-def _fitting(columns: Columns, order: np.ndarray, budget: int) -> np.ndarray:
-    """Return the first rows in this order whose JSON fits into the budget, sorted."""
-    names, *others = columns.values()
+def _table(
+    columns: dict[str, np.ndarray], order: np.ndarray, budget: int, which: str
+) -> dict[str, Any]:
+    """Return the first rows in this order that fit into the budget of bytes, sorted."""
     sample = order[:: len(order) // 1000 + 1]
-    row = 0.0
-    for values in others:  # words are stored once
-        numbers = values.dtype != object
-        row += _json_bytes(plain_numbers(values[sample])) / len(sample) if numbers else 3.0
-    order = order[: max(int(budget / (3 + row)), 0)]  # no more would fit without any name
-    sizes = np.array([len(x.encode()) + 5 * sum(map(x.count, "<>&")) for x in names[order]], int)
-    return np.sort(order[np.cumsum(sizes + 3 + row) <= budget])
-
-
-def _json_bytes(value: Any) -> int:
-    """Return the number of bytes that a value takes on the page."""
-    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
-
-
-def _table(columns: Columns, order: np.ndarray, budget: int, which: str) -> dict[str, Any]:
-    """Return the rows that fit, as plain columns; words that repeat are stored once, with codes."""
-    keep = _fitting(columns, order, budget)
-    described, data, words = [], {}, {}
-    for key, values in columns.items():
-        kind = {"O": "text", "b": "flag"}.get(values.dtype.kind, "number")
-        label = WORDS["headings"].get(key, key.replace("_", " ").capitalize())
-        described.append({"key": key, "label": label, "kind": kind})
-        data[key] = values[keep].tolist() if kind == "text" else plain_numbers(values[keep])
-        if kind == "text" and len(data) > 1:
-            words[key] = list(dict.fromkeys(data[key]))
-            codes = {word: i for i, word in enumerate(words[key])}
-            data[key] = [codes[word] for word in data[key]]
+    each = len(embedded_json(_plain_columns(columns, sample)).encode()) / len(sample)
+    keep = np.sort(order[: max(int(budget / each), 0)])
+    data, words = _plain_columns(columns, keep)
+    described = [
+        {
+            "key": key,
+            "label": WORDS["headings"].get(key, key.replace("_", " ").capitalize()),
+            "kind": "text" if values.dtype == object else "number",
+        }
+        for key, values in columns.items()
+    ]
     n, held = len(order), len(keep)
     note = "" if held == n else f"Of {n:,}, the table holds the {held:,} {which}."
     return {"columns": described, "data": data, "words": words, "n_rows": n, "note": note}
+
+
+def _plain_columns(columns: dict[str, np.ndarray], rows: np.ndarray) -> tuple[dict, dict]:
+    """Return some rows as plain columns, and the words of those that are codes.
+
+    Words other than those of the first column, the names, repeat: they are stored once.
+    """
+    from pandas import factorize
+
+    data: dict[str, list] = {}
+    words: dict[str, list] = {}
+    for key, values in columns.items():
+        if values.dtype != object:
+            data[key] = plain_numbers(values[rows])
+        elif not data:
+            data[key] = values[rows].tolist()
+        else:
+            codes, distinct = factorize(values[rows])
+            data[key], words[key] = codes.tolist(), distinct.tolist()
+    return data, words
 
 
 # Outlying cells
@@ -227,11 +228,12 @@ def _table(columns: Columns, order: np.ndarray, budget: int, which: str) -> dict
 def cells_of(facts: Facts) -> dict[str, Any] | None:
     """Return how many cells are outlying, and the features and cases that have most of them."""
     cells = facts.cells
-    if cells is None or not facts.n_cells:
+    if cells is None:
         return None
+    n_cells = len(cells.cases)
     return {
-        "n_cells": facts.n_cells,
-        "share": facts.n_cells / (facts.n * facts.p - facts.model.n_missing_),
+        "n_cells": n_cells,
+        "share": n_cells / (facts.n * facts.p - facts.model.n_missing_),
         "cutoff": float(facts.model.cell_cutoff_),
         "features": _most(cells.features, cells.scales, facts.feature_names, facts.n),
         "cases": _most(cells.cases, cells.scales, facts.case_names, facts.p),
@@ -240,16 +242,13 @@ def cells_of(facts: Facts) -> dict[str, Any] | None:
 
 def _most(places: np.ndarray, scales: np.ndarray, names: list[str], n: int) -> dict[str, Any]:
     """Return the features, or cases, with the most outlying cells; each has ``n`` cells."""
-    counts = np.bincount(places, minlength=len(names))
-    order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+    from pandas import Series
+
+    # The cells are sorted, the farthest first.
+    groups = Series(scales).groupby(places).agg(["size", "first"])
+    groups = groups.sort_values("size", ascending=False, kind="stable")
     rows = [
-        {
-            "name": cleaned(names[j]),
-            "n_cells": int(counts[j]),
-            "share": float(counts[j] / n),
-            # The cells are sorted, the farthest first.
-            "farthest": float(f"{scales[np.argmax(places == j)]:.4g}"),
-        }
-        for j in order[:MOST_WITH_CELLS]
+        {"name": names[j], "n_cells": size, "share": size / n, "farthest": farthest}
+        for j, size, farthest in groups.head(MOST_WITH_CELLS).itertuples()
     ]
-    return {"n": len(order), "rows": rows}
+    return {"n": len(groups), "rows": rows}

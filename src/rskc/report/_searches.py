@@ -32,22 +32,25 @@ def searched(facts: Facts, searches: Any) -> dict[str, Any]:
     """
     given = searches if isinstance(searches, Iterable) else [searches]
     search = stability_among(given)
-    sections, sure = [_section(each) for each in given], search and how_sure(facts, search)
-    found = {"sections": sections, "sure": sure}
-    if search is None or facts.K == 1 or not is_about(search, facts.model):
-        return found | dict.fromkeys(("clusters", "cases", "features"))
-    is_whole = facts.n == search.n_samples_  # of large tables, the page shows some of the cases
-    return found | {
-        "clusters": search.cluster_stability_.tolist(),
-        "cases": stability_of_cases(search, 0, facts.n) if is_whole else None,
-        "features": search.selection_probabilities_,
-    }
+    known: dict[str, Any] = dict.fromkeys(("sure", "clusters", "cases", "features"))
+    known["sections"] = [_section(each) for each in given]
+    if search is None:
+        return known
+    same = is_about(search, facts.model)
+    known["sure"] = how_sure(facts, search, same)
+    if same and facts.K > 1:
+        known["clusters"] = search.cluster_stability_.tolist()
+        known["features"] = search.selection_probabilities_
+        if facts.n == search.n_samples_:  # of large tables, the page shows some of the cases
+            known["cases"] = stability_of_cases(search, 0, facts.n)
+    return known
 
 
 def _section(search: Any) -> dict[str, Any]:
     finding = describe(search)
     curve = finding.curve
-    ends = [number(end) for end in curve.x[[0, -1]]] if len(curve.x) else []
+    ends = " to ".join(number(end) for end in curve.x[[0, -1]]) if len(curve.x) else ""
+    lines = sentence_list([line.label for line in curve.lines], 6)
     return {
         "name": type(search).__name__,
         "title": finding.title,
@@ -57,39 +60,38 @@ def _section(search: Any) -> dict[str, Any]:
         "suggests": finding.suggests,
         "table": finding.table,
         "n_slices": getattr(search, "n_slices_", None),  # of a gradient
-        "alt": f"{curve.name.capitalize()} by {AXES[curve.by]}, {' to '.join(ends)}: "
-        f"{sentence_list([line.label for line in curve.lines], 6)}. Chosen: {finding.result}.",
+        "alt": f"{curve.name.capitalize()} by {AXES[curve.by]}, {ends}: {lines}. "
+        f"Chosen: {finding.result}.",
         "curve": _plain(curve),
     }
 
 
 def _plain(curve: Curve) -> dict[str, Any]:
     """Return a curve as words and plain numbers: columns of its points, and of single dots."""
-    lines, n = curve.lines, len(curve.x)
+    lines, n, numbers = curve.lines, len(curve.x), range(len(curve.lines))
     y = np.array([line.y for line in lines])
-    errors = np.full(y.shape, np.nan)
-    for i, line in enumerate(lines):
-        errors[i] = np.nan if line.errors is None else line.errors
-    columns = {"line": np.repeat(np.arange(len(lines)), n), "x": np.tile(curve.x, len(lines))}
+    unknown = np.full(n, np.nan)
+    errors = np.array([unknown if line.errors is None else line.errors for line in lines])
+    columns = {"line": np.repeat(numbers, n), "x": np.tile(curve.x, len(lines))}
     columns |= {"y": y.ravel(), "low": (y - errors).ravel(), "high": (y + errors).ravel()}
     points = {name: plain_numbers(values, 5) for name, values in columns.items()}
     points["label"] = [line.label for line in lines for _ in range(n)]
     if curve.above:
         points["above"] = curve.above[1] * len(lines)
-    dots = [
-        (i, *plain_numbers([x, value]))
-        for i, line in enumerate(lines)
-        for row in (() if line.dots is None else line.dots)
-        for x, value in zip(curve.x, row, strict=True)
-        if np.isfinite(value)
-    ]
+    dots: dict[str, list] = {"line": [], "x": [], "y": []}
+    for i, line in enumerate(lines):
+        measured = np.empty((0, n)) if line.dots is None else line.dots
+        repeats, places = np.nonzero(np.isfinite(measured))
+        dots["line"] += [i] * len(places)
+        dots["x"] += plain_numbers(curve.x[places])
+        dots["y"] += plain_numbers(measured[repeats, places])
     return {
         "by": curve.by,
         "name": curve.name,
         "lines": [{"label": x.label, "color": x.color, "dash": x.dash} for x in lines],
         "points": points,
-        "dots": {name: [dot[i] for dot in dots] for i, name in enumerate(("line", "x", "y"))},
-        "chosen": None if curve.chosen is None else np.dot(curve.chosen, [n, 1]).item(),
+        "dots": dots,
+        "chosen": None if curve.chosen is None else curve.chosen[0] * n + curve.chosen[1],
         "threshold": list(curve.threshold) if curve.threshold else None,
         "above": curve.above and curve.above[0],
     }
@@ -98,14 +100,14 @@ def _plain(curve: Curve) -> dict[str, Any]:
 # How sure the result is
 
 
-def how_sure(facts: Facts, search: Stability) -> dict[str, Any]:
-    """Return what the page says of a stability search."""
+def how_sure(facts: Facts, search: Stability, same: bool) -> dict[str, Any]:
+    """Return what the page says of a stability search, which may be about the same clusters."""
     points = {
         "How many clusters": _on_number(search),
         "Clusters, or parts of a single one": _on_single_cluster(search),
     }
     clusters = []
-    if not is_about(search, facts.model):
+    if not same:
         points["Another model"] = (
             f"The search is about its own {count(search.n_clusters_, 'cluster')}, and this page "
             f"shows another model, of {count(facts.K, 'cluster')}: how stable these are is not "

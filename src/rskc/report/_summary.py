@@ -9,7 +9,7 @@ import numpy as np
 
 from rskc.exceptions import NO_OTHER_NAMES
 from rskc.inputs.arrays import to_dense
-from rskc.inputs.labels import adjusted_rand_index, count_shared, in_order, read_two
+from rskc.inputs.labels import Labels, adjusted_rand_index, count_shared
 from rskc.inputs.spreads import skewness_of, spreads_of
 from rskc.inputs.validation import is_word
 from rskc.markers import effects_of
@@ -55,35 +55,27 @@ def summarize(
     ``units`` has the center and scale of columns that were standardized, by name: means are then
     those of the table before. ``kept`` is what ``to_keep`` returned for the searches.
     """
-    facts, run = Facts(model, X, case_names, units), run or {}
+    facts, run = Facts(model, X, case_names, units, labels), run or {}
     known = searched(facts, searches) if kept is None else kept
-    summary = {
-        "identity": identity("report", facts.labels),
-        "title": "Robust and sparse K-means" if title is None else cleaned(title, 200),
-        **_numbers(facts, known),
-        "in_units": bool(units),
-        "in_logarithms": any(Unit(*unit).log for unit in units.values()),
-        "truth": None if labels is None else _truth(facts, labels),
-    }
+    summary = _numbers(facts, known)
     effects = effects_of(facts.model, facts.X)
     markers = markers_of(facts, effects, known["features"])
     cards = cards_of(facts, effects, markers, known["sure"])
     features = features_table(facts, known["features"])
-    cases = cases_table(facts, features, labels, known["cases"])
+    cases = cases_table(facts, features, known["cases"])
     if FIRST_CASE in run:
         first = f"case 0 is {cleaned(run[FIRST_CASE], 40)} of the file."
         cases["note"] = f"Cases are numbered from 0: {first} {cases['note']}".strip()
-    return {
-        **summary,
+    n_found, n_outliers = (summary["result"][name] for name in ("n_found", "n_outliers"))
+    return summary | {
+        "identity": identity("report", facts.labels),
+        "title": "Robust and sparse K-means" if title is None else cleaned(title, 200),
+        "in_units": bool(units),
+        "in_logarithms": any(Unit(*unit).log for unit in units.values()),
+        "truth": facts.classes and _truth(facts, facts.classes, labels),
         "clusters": [row | card for row, card in zip(summary["clusters"], cards, strict=True)],
         "markers": markers,
-        "headline": headline(
-            facts.model,
-            facts.n,
-            summary["result"]["n_found"],
-            summary["result"]["n_outliers"],
-            summary["data"]["n_blind"],
-        ),
+        "headline": headline(facts.model, facts.n, n_found, n_outliers, summary["data"]["n_blind"]),
         "meaning": meaning(summary),
         "advice": advise(summary, names),
         "read": read,
@@ -127,8 +119,7 @@ def _data(facts: Facts) -> dict[str, Any]:
     return {
         "n_cases": facts.n,
         "weight": None if weights is None else float(weights.sum()),
-        "n_without_weight": 0 if weights is None else int((weights == 0).sum()),
-        "n_features": facts.p,
+        "n_without_weight": int((facts.masses == 0).sum()),
         "n_missing": int(facts.model.n_missing_),
         "share_missing": facts.model.n_missing_ / (facts.n * facts.p),
         "n_blind": int(blind.sum()),  # no value in the features that have weight; among them
@@ -140,60 +131,53 @@ def _data(facts: Facts) -> dict[str, Any]:
 
 
 def _result(facts: Facts) -> dict[str, Any]:
-    model, support, counts = facts.model, facts.support, count_features(facts.model)
-    units = units_of(model)
-    squares, names = units.weights.astype(float) ** 2, clean_names(units.names)
-    first = pictures.strongest(units.weights, 3)
+    model, counts, units = facts.model, count_features(facts.model), units_of(facts.model)
+    squares, flags = units.weights.astype(float) ** 2, facts.flags[facts.seen]
     return {
         "n_clusters": facts.K,
         "n_found": int(np.count_nonzero(facts.sizes)),
         **counts._asdict(),
         "n_units": counts.n_features,  # features, or groups that share a weight
         "features": counts.words,
-        "alike": bool(len(support) == facts.p and np.ptp(facts.weights) == 0),
+        "alike": bool(len(facts.support) == facts.p and np.ptp(facts.weights) == 0),
         "n_outliers": int(facts.outliers.sum()),
-        "outlier_share": facts.weight_of(facts.outliers) / facts.weight_of(facts.labels >= 0),
+        "outlier_share": float(facts.masses[facts.outliers].sum() / facts.masses.sum()),
         "n_trimmed": int((model.trimmed_ & ~facts.blind).sum()),
-        "n_weighted": int(np.isin(facts.flags[facts.seen], (1, 3)).sum()),
-        "n_unweighted": int(np.isin(facts.flags[facts.seen], (2, 3)).sum()),
+        "n_weighted": int((flags & 1 > 0).sum()),
+        "n_unweighted": int((flags & 2 > 0).sum()),
         "cells": words_on_cells(model) if bounds_cells(model) else "",
         "n_trim": int(model.n_trim_),
         "trim_given": not isinstance(model.trim, str) and not model.reweight,
         "trim": float(model.trim_),
         "l1_bound": None if model.l1_bound_ is None else float(model.l1_bound_),
         "automatic": is_word(model.l1_bound, "auto") and model.n_features is None,
-        "top_features": [names[j] for j in first],
-        "top_feature": names[first[0]] if len(first) else "",
-        "top_share": float(squares.max() / squares.sum()) if len(support) else 0.0,
-        "silhouette": facts.mean_silhouette(facts.labels >= 0),
-        "outlier_threshold": float(model.outlier_threshold_),
-        "objective": float(model.objective_),
-        "n_iter": int(model.n_iter_),
+        "top_features": clean_names(units.names[pictures.strongest(units.weights, 3)]),
+        "top_share": float(squares.max() / squares.sum()) if len(facts.support) else 0.0,
+        "silhouette": facts.mean_silhouette(facts.seen),
     }
 
 
-def _truth(facts: Facts, labels: Any) -> dict[str, Any]:
-    weights = np.ones(facts.n) if facts.case_weights is None else facts.case_weights
-    known = in_order(read_two(labels=labels, clusters=facts.labels)[0])
+def _truth(facts: Facts, classes: Labels, labels: Any) -> dict[str, Any]:
+    codes, names = classes
     table = sensitivity(labels, facts.labels, facts.case_weights)
-    counts = count_shared(known.codes, facts.labels, len(known.names), facts.K)
-    counted = weights > 0
-
-    def error_rate(cases: np.ndarray) -> float | None:
-        if cases.sum() < 2 or facts.K == 1:
-            return None
-        return classification_error_rate(known.codes[cases], facts.labels[cases], weights[cases])
-
+    counted = facts.masses > 0
+    rates = [
+        classification_error_rate(codes[cases], facts.labels[cases], facts.masses[cases])
+        if cases.sum() > 1 and facts.K > 1
+        else None
+        for cases in (counted, counted & ~facts.model.trimmed_)
+    ]
+    both = codes[counted], facts.labels[counted], facts.masses[counted]
     return {
-        "cer": error_rate(counted),
-        "ari": adjusted_rand_index(known.codes[counted], facts.labels[counted], weights[counted]),
-        "cer_kept": error_rate(counted & ~facts.model.trimmed_),
+        "cer": rates[0],
+        "ari": adjusted_rand_index(*both),
+        "cer_kept": rates[1],
         "classes": {
             "class": clean_names(table["class"]),
             "size": plain_numbers(table["size"]),
             "cluster": plain_numbers(table["cluster"]),
             "sensitivity": plain_numbers(table["sensitivity"], 3),
-            "counts": counts.tolist(),
+            "counts": count_shared(codes, facts.labels, len(names), facts.K).tolist(),
         },
     }
 
@@ -217,15 +201,9 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
     }
     snippet = snippet_of(model, facts.n, facts.p, run, getattr(model, "sample_weight_", None))
     labels = ", labels=table.labels" if snippet.reader else ""
-    lines = [
-        *snippet.imports,
-        "from rskc.report import make_report",
-        "",
-        *snippet.lines,
-        snippet.model,
-        snippet.fit,
-        f'make_report(model, X{labels}).save("report.html")',
-    ]
+    page = f'make_report(model, X{labels}).save("report.html")'
+    lines = [*snippet.imports, "from rskc.report import make_report", "", *snippet.lines]
+    lines += [snippet.model, snippet.fit, page]
     return {
         "parameters": [
             {

@@ -49,8 +49,7 @@ def _on_groups(summary: Summary) -> str:
     result, sizes = summary["result"], [c["size"] for c in summary["clusters"] if c["size"]]
     if result["n_found"] < 2:
         return "All cases are in one group."
-    word = "and" if len(sizes) == 2 else "to"
-    ends = f"{min(sizes):,} {word} {max(sizes):,}" if min(sizes) < max(sizes) else f"{max(sizes):,}"
+    ends = _ends([f"{size:,}" for size in sorted(sizes)], "and" if len(sizes) == 2 else "to")
     text = (
         f"The cases fall into {result['n_found']} groups of {ends} cases that resemble one another."
     )
@@ -69,18 +68,22 @@ def _on_groups(summary: Summary) -> str:
     )
 
 
+def _ends(words: list[str], between: str) -> str:
+    """Return the first and the last of some words, or one word if these are the same."""
+    return f" {between} ".join(dict.fromkeys((words[0], words[-1])))
+
+
 def _on_weights(summary: Summary) -> str:
     """Say that cases have different weights, and what they add up to."""
-    data, clusters = summary["data"], [c for c in summary["clusters"] if c["size"]]
+    data, shares = summary["data"], [c["weight_share"] for c in summary["clusters"] if c["size"]]
     if data["weight"] is None:
         return ""
-    text = f"The {data['n_cases']:,} cases have different weights, {number(data['weight'], 6)} in "
-    text += "total"
-    if len(clusters) > 1:
-        shares = [c["weight_share"] for c in clusters]
-        ends = {percent(min(shares)): None, percent(max(shares)): None}
-        text += f", of which each group has {' to '.join(ends)}"
-    text += ". Centers, features, outliers, means, shares and error rates go by weight."
+    ends = _ends(list(map(percent, sorted(shares))), "to")
+    by_group = f", of which each group has {ends}" if len(shares) > 1 else ""
+    text = (
+        f"The {data['n_cases']:,} cases have different weights, {number(data['weight'], 6)} in "
+        f"total{by_group}. Centers, features, outliers, means, shares and error rates go by weight."
+    )
     if data["n_without_weight"]:
         none = count(data["n_without_weight"], "case has", "cases have")
         text += f" {none} weight 0: the clusters do not depend on them, and each of them is in the "
@@ -94,17 +97,18 @@ def _on_features(summary: Summary) -> str:
         return "With one group there is nothing to separate: all features have the same weight."
     if result["alike"]:
         return "All features have the same weight: no selection of features was asked for."
-    names = sentence_list([cleaned(name, 32) for name in result["top_features"]])
-    verb = "separates" if len(result["top_features"]) == 1 else "separate"
-    best = f"; {names} {verb} the groups best" if result["n_clusters"] > 1 else ""
-    text = f"{result['features'][0].upper()}{result['features'][1:]}{best}."
+    names = [cleaned(name, 32) for name in result["top_features"]]
+    text = f"{result['features'][0].upper()}{result['features'][1:]}"
+    if result["n_clusters"] > 1:
+        text += f"; {sentence_list(names)} separate{'s' * (len(names) == 1)} the groups best"
+    text += "."
     if result["n_different"] is not None and result["n_enough"] < result["n_different"]:
         n = result["n_enough"]
         which = "the first alone" if n == 1 else f"the {n:,} of largest weight alone"
         text += f" With {which}, nearly all cases would be in the same groups."
     if rest := result["n_units"] - result["n_selected"]:
-        text += f" The other {count(rest, result['noun'] + ' has', result['noun'] + 's have')} "
-        text += "no weight."
+        others = count(rest, result["noun"] + " has", result["noun"] + "s have")
+        text += f" The other {others} no weight."
     return text
 
 
@@ -147,9 +151,9 @@ def _on_missing(summary: Summary) -> str:
     data = summary["data"]
     if not data["n_missing"]:
         return ""
-    cells, share = count(data["n_missing"], "cell"), percent(data["share_missing"])
-    verb = "is" if data["n_missing"] == 1 else "are"
-    text = f"{cells} of the table ({share}) {verb} missing. They were left out and not filled in."
+    share = f"of the table ({percent(data['share_missing'])})"
+    cells = count(data["n_missing"], f"cell {share} is", f"cells {share} are")
+    text = f"{cells} missing. They were left out and not filled in."
     if not data["n_blind"]:
         return text
     blind = count(data["n_blind"], "case has", "cases have")
@@ -205,23 +209,21 @@ def _on_trust(summary: Summary, names: KnownNames) -> Findings:
     result, K, slices = summary["result"], summary["result"]["n_clusters"], _slices(summary)
     if slices and K == 1:
         yield "A gradient", {"setting": names.with_value("n_clusters", slices[0])}
-    share = result["outlier_share"]
-    if K > 1 and share is not None and share >= MANY_OUTLIERS:
+    if K > 1 and result["outlier_share"] >= MANY_OUTLIERS:
         remedy = f"They may be clusters of their own: try {names.with_value('n_clusters', K + 1)}"
         if result["trim_given"]:  # too little, says another piece of advice
-            remedy = (
-                f"Let the data decide how many to leave out: {names.with_value('trim', 'auto')}"
-            )
-        yield "Many outliers", {"share": percent(share), "remedy": remedy}
+            auto = names.with_value("trim", "auto")
+            remedy = f"Let the data decide how many to leave out: {auto}"
+        yield "Many outliers", {"share": percent(result["outlier_share"]), "remedy": remedy}
     stability = enumerate(summary["stability"] or [])
     if low := [f"{k} ({value:.2f})" for k, value in stability if value < UNSTABLE]:
-        clusters = count(len(low), "cluster has", "clusters have")
         fewer = f"try {names.with_value('n_clusters', K - 1)}"
-        remedy = fewer if K > 2 else "do not rely on the result"
-        yield (
-            "Unstable clusters",
-            {"clusters": clusters, "which": sentence_list(low, 3), "remedy": remedy},
-        )
+        values = {
+            "clusters": count(len(low), "cluster has", "clusters have"),
+            "which": sentence_list(low, 3),
+            "remedy": fewer if K > 2 else "do not rely on the result",
+        }
+        yield "Unstable clusters", values
 
 
 def _on_fit(summary: Summary, names: KnownNames) -> Findings:
@@ -265,13 +267,13 @@ def _on_choice_of_features(summary: Summary, names: KnownNames) -> Findings:
         yield "Skewed features", {}
     if result["n_clusters"] > 1 and result["n_different"] == 0:
         yield "No feature differs", {}
-    bound, top, spreads = result["l1_bound"], result["top_feature"], data["spreads"]
+    bound, spreads = result["l1_bound"], data["spreads"]
     if bound is None or p == 1 or result["top_share"] < (NEARLY_ALL if p < 3 else MOST_WEIGHT):
         return
     is_asked_for = bound <= 1 + 1e-9 and not result["automatic"]
     if is_asked_for or ON_UNITS & set(summary["warning_kinds"]):  # which say so already
         return
-    remedy = "leave it out to see whether others do."
+    top, remedy = result["top_features"][0], "leave it out to see whether others do."
     if "drop" in names:
         option = names.with_value("drop", shlex.quote(top))
         remedy = f"to see whether others do, leave it out by {option}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -12,12 +11,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from rskc.pictures.palette import DARK_PALETTE, PALETTE
 from rskc.report._charts import curves_of
 from rskc.report._facts import TEMPLATES
 from rskc.report._summary import summarize
-from rskc.report._vega import palette_style
 from rskc.utils.atomic import atomic_write
-from rskc.utils.webpage import Page, content_policy
+from rskc.utils.webpage import Page, content_policy, embedded_json
 from rskc.utils.wording import number, percent
 
 VEGA_SNIPPET = "window.vegaEmbed = vegaEmbed;"
@@ -129,7 +128,7 @@ def render(summary: dict[str, Any]) -> str:
             summary=summary,
             charts=summary["charts"],
             curves=curves,
-            style=markup(palette_style() + _read("style.css")),
+            style=markup(_palette() + _read("style.css")),
             scripts={name: markup(script) for name, script in scripts.items()},
             policy=content_policy(scripts.values()),
             identity=markup(summary["identity"]),
@@ -140,12 +139,13 @@ def render(summary: dict[str, Any]) -> str:
     )
 
 
-def embedded_json(value: Any) -> str:
-    """JSON that can stand in a script element: nothing in it ends the element or opens another."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
+def _palette() -> str:
+    """Return the colors of clusters in light and print, and in the dark, as a style sheet."""
+    light, dark = (
+        "".join(f"--c{k}:{color};" for k, color in enumerate(colors))
+        for colors in (PALETTE, DARK_PALETTE)
+    )
+    return f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
 
 
 def _needed(package: str) -> Any:

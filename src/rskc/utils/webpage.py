@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import json
 import math
 import re
 from collections.abc import Iterable
@@ -115,6 +116,14 @@ def content_policy(scripts: Iterable[str]) -> str:
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; "
         "base-uri 'none'; form-action 'none'"
     )
+
+
+def embedded_json(value: Any) -> str:
+    """JSON that can stand in a script element: nothing in it ends the element or opens another."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
 
 
 def clean_names(names: Iterable[Any], width: int = 120) -> list[str]:

@@ -142,7 +142,6 @@
 
   function written(value, kind) {
     if (value === null) return "–";
-    if (kind === "flag") return value ? "yes" : "no";
     if (kind !== "number" || Number.isInteger(value)) return String(value);
     const size = Math.abs(value);
     return size >= 1e-4 && size < 1e7 ? String(Number(value.toPrecision(4))) : value.toExponential(2);
