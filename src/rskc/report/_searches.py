@@ -151,15 +151,13 @@ def _on_single_cluster(search: Stability) -> str:
     if shown.empty:
         return f"{question} This was not tested: no number was stable enough to be compared."
     figures = [f"p {p_value(row.p_value)} for {row.n_clusters}" for row in shown.itertuples()]
-    asked = f"{search.level:g} or less is required{' once' if len(figures) > 1 else ''}"
+    asked = f"{search.level:g} or less is required"
+    answer = "These may be: simulated data without clusters split into parts as compact"
     if (shown.p_value <= search.level).any():
         answer = "These are not: simulated data without clusters split into less compact parts"
         if getattr(search, "n_slices_", None):
-            answer = (
-                "These are more compact than parts of a round cloud, and yet slices of a gradient"
-            )
-    else:
-        answer = "These may be: simulated data without clusters split into parts as compact"
+            answer = "These are more compact than parts of a round cloud, and yet slices of a "
+            answer += "gradient"
     return (
         f"{question} {answer} ({listed(figures, 4)}; {asked}). Take p as a guide and not as proof: "
         "it does not account for the choice of the number and of the features."
@@ -170,11 +168,8 @@ def _on_cases(search: Stability, facts: Facts) -> str:
     """Count the cases that keep their cluster, and name the others, the least stable first."""
     stability, n = search.case_stability_, search.n_samples_used_
     n_stable = int((stability >= STABLE_CASE).sum())
-    keep = "keeps its cluster" if n_stable == 1 else "keep their cluster"
-    text = (
-        f"{n_stable:,} of {count(n, 'case')} {keep} in {percent(STABLE_CASE)} or more of the "
-        "half-samples."
-    )
+    share = f"{percent(STABLE_CASE)} or more of the half-samples"
+    text = f"{n_stable:,} of {count(n, 'case')} keep their cluster in {share}."
     if n < search.n_samples_:
         text += f" The other {search.n_samples_ - n:,} cases were not searched on."
     if n_stable == n:
@@ -190,9 +185,9 @@ def _on_cases(search: Stability, facts: Facts) -> str:
 def _on_features(search: Stability) -> str:
     found, bound = search.selection_probabilities_, search.selection_bound(FOUND_AGAIN)
     n = int((found >= FOUND_AGAIN).sum())
+    share = f"{percent(FOUND_AGAIN)} or more of the half-samples"
     text = (
-        f"{n:,} of {count(len(found), 'feature')} {'is' if n == 1 else 'are'} selected in "
-        f"{percent(FOUND_AGAIN)} or more of the half-samples."
+        f"{n:,} of {count(len(found), 'feature')} {'is' if n == 1 else 'are'} selected in {share}."
     )
     if n == 0 or bound >= n:
         return text

@@ -99,9 +99,9 @@ def _on_features(summary: Summary) -> str:
         return "All features have the same weight: no selection of features was asked for."
     names = [cleaned(name, 32) for name in result["top_features"]]
     text = f"{result['features'][0].upper()}{result['features'][1:]}"
-    if result["n_clusters"] > 1:
-        text += f"; {sentence_list(names)} separate{'s' * (len(names) == 1)} the groups best"
-    text += "."
+    text += (
+        f"; the groups differ most in {sentence_list(names)}." if result["n_clusters"] > 1 else "."
+    )
     if result["n_different"] is not None and result["n_enough"] < result["n_different"]:
         n = result["n_enough"]
         which = "the first alone" if n == 1 else f"the {n:,} of largest weight alone"
@@ -117,34 +117,28 @@ def _on_outliers(summary: Summary) -> str:
     n, n_trimmed = result["n_outliers"], result["n_trimmed"]
     text = "All cases contributed to the centers: nothing was trimmed."
     if n_trimmed:
-        who = f"the {n_trimmed:,} that lay farthest from their centers were"
-        who = who if n_trimmed > 1 else "the one that lay farthest from its center was"
-        text = (
-            f"So that unusual cases cannot distort the groups, {who} left out when the centers "
-            "were computed."
-        )
+        farthest = count(n_trimmed, "case that lies", "cases that lie")
+        text = "So that unusual cases cannot distort the groups, the centers were computed without "
+        text += f"the {farthest} farthest from them."
     if not n:
-        return f"{text} No case is unusually far from its center."
-    far = f"{n:,} cases are unusually far from their centers"
-    look = "They are worth a look: they may be errors, or something new"
-    if n == 1:
-        far = "One case is unusually far from its center"
-        look = "It is worth a look: it may be an error, or something new"
+        return f"{text} No case is unusually far from the nearest center."
+    far = count(n, "case is", "cases are")
     weighted, unweighted = result["n_weighted"], result["n_unweighted"]
+    where = weight = ""
     if weighted and unweighted and n > 1 and not result["alike"]:
-        far += f" ({weighted:,} in the features that have weight, {unweighted:,} in all features)"
+        where = f" ({weighted:,} in the features that have weight, {unweighted:,} in all features)"
     if summary["data"]["weight"] is not None:
-        far += f", with {percent(result['outlier_share'])} of the weight"
-    return f"{text} {far}. {look}."
+        weight = f", with {percent(result['outlier_share'])} of the weight"
+    return (
+        f"{text} {far} unusually far from the nearest center{where}{weight}. Such cases are worth a look: "
+        "they may be errors, or something new."
+    )
 
 
 def _on_cells(summary: Summary) -> str:
-    words, cells = summary["result"]["cells"], summary["cells"]
-    if not words:
-        return ""
-    them = "It does" if cells and cells["n_cells"] == 1 else "They do"
-    rest = f" {them} not contribute to the centers." if cells else ""
-    return f"{words[0].upper()}{words[1:]}.{rest}"
+    words = summary["result"]["cells"]
+    rest = " Outlying cells do not contribute to the centers." if summary["cells"] else ""
+    return f"{words[0].upper()}{words[1:]}.{rest}" if words else ""
 
 
 def _on_missing(summary: Summary) -> str:
@@ -154,14 +148,11 @@ def _on_missing(summary: Summary) -> str:
     share = f"of the table ({percent(data['share_missing'])})"
     cells = count(data["n_missing"], f"cell {share} is", f"cells {share} are")
     text = f"{cells} missing. They were left out and not filled in."
-    if not data["n_blind"]:
-        return text
-    blind = count(data["n_blind"], "case has", "cases have")
-    judged = "It is" if data["n_blind"] == 1 else "They are"
-    return (
-        f"{text} {blind} no observed value in the features that have weight. {judged} not counted "
-        "among the outliers."
-    )
+    if data["n_blind"]:
+        blind = count(data["n_blind"], "case has", "cases have")
+        text += f" {blind} no observed value in the features that have weight, which does not make "
+        text += "an outlier."
+    return text
 
 
 # Advice
@@ -178,8 +169,8 @@ def advise(summary: Summary, names: Mapping[str, str] = NO_OTHER_NAMES) -> list[
     ``stability`` are needed; ``names`` has other names for parameters and searches.
     """
     rules = (
-        *(_on_trust, _on_fit, _on_one_cluster, _on_choice_of_features, _on_silhouettes),
-        *(_on_small_clusters, _on_trimming, _on_missing_cells, _on_bound, _on_searches),
+        *(_on_trust, _on_fit, _on_one_cluster, _on_choice_of_features),
+        *(_on_weak_clusters, _on_trimming, _on_missing_cells, _on_bound, _on_searches),
     )
     found = [pair for rule in rules for pair in rule(summary, KnownNames(names))]
     if {"No feature differs", "Clusters overlap"} & {about for about, _ in found}:
@@ -283,27 +274,21 @@ def _on_choice_of_features(summary: Summary, names: KnownNames) -> Findings:
     yield "One feature decides", {"feature": cleaned(top, 24), "share": share, "remedy": remedy}
 
 
-def _on_silhouettes(summary: Summary, names: KnownNames) -> Findings:
-    mean = summary["result"]["silhouette"]
+def _on_weak_clusters(summary: Summary, names: KnownNames) -> Findings:
+    """Say that clusters are hardly separate, or so small that they may be outliers."""
+    result, n, K = summary["result"], summary["data"]["n_cases"], summary["result"]["n_clusters"]
+    mean = result["silhouette"]
     low = [c for c in summary["clusters"] if (c["silhouette"] or 1) < LOW_IN_CLUSTER]
     if mean is not None and mean < LOW_SILHOUETTE:
         yield "Clusters overlap", {"mean": f"{mean:.2f}"}
     elif low:
         which = sentence_list([f"{c['cluster']} ({c['silhouette']:.2f})" for c in low], 2)
         yield "A weak cluster", {"clusters": f"cluster{'s' * (len(low) > 1)} {which}"}
-
-
-def _on_small_clusters(summary: Summary, names: KnownNames) -> Findings:
-    """Say that clusters are so small that they may be outliers."""
-    result, n, K = summary["result"], summary["data"]["n_cases"], summary["result"]["n_clusters"]
     most = min(max(result["n_trim"], SMALL_SHARE * n, 2), MOST_SMALL)
     small = [c for c in summary["clusters"] if 0 < c["size"] <= most and 2 * c["size"] * K < n]
     if small and K > 1:
         sizes = [f"cluster {c['cluster']} has {count(c['size'], 'case')}" for c in small]
-        what = "which may be outliers rather than groups; look at them"
-        if sum(c["size"] for c in small) == 1:
-            what = "which may be an outlier; look at it"
-        yield "Small clusters", {"sizes": sentence_list(sizes, 2)[1:], "what": what}
+        yield "Small clusters", {"sizes": sentence_list(sizes, 2)[1:]}
 
 
 def _on_trimming(summary: Summary, names: KnownNames) -> Findings:
@@ -333,14 +318,12 @@ def _on_missing_cells(summary: Summary, names: KnownNames) -> Findings:
     if data["share_missing"] >= MANY_MISSING:
         yield "Many missing cells", {"share": percent(data["share_missing"])}
     if (n_blind := data["n_blind"]) >= max(1, MANY_BLIND * data["n_cases"]):
-        them, theirs = ("it", "its cluster is") if n_blind == 1 else ("them", "their clusters are")
-        where, remedy = "at all", f"leave {them} out"
+        where, remedy = "at all", ""
         if data["n_empty"] < n_blind:
             where = "in the features that have weight"
-            remedy += f", or raise {names['l1_bound']}"
+            remedy = f", or raise {names['l1_bound']}"
         cases = count(n_blind, "case has", "cases have")
-        values = {"cases": cases, "where": where, "theirs": theirs, "remedy": remedy}
-        yield "Cases without data", values
+        yield "Cases without data", {"cases": cases, "where": where, "remedy": remedy}
     if data["n_infinite"]:
         yield "Cells too large", {"cases": count(data["n_infinite"], "case has", "cases have")}
 

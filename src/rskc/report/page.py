@@ -114,38 +114,20 @@ def make_report(
 
 def render(summary: dict[str, Any]) -> str:
     """Make the page of a summary."""
-    from markupsafe import Markup as markup
+    from markupsafe import Markup
 
-    curves = curves_of(summary)
+    curves, script = curves_of(summary), (TEMPLATES / "page.js").read_text("utf-8")
     charts = [*summary["charts"].values(), *curves]
-    scripts = {"vega": vega_script(), "page": _read("page.js")}
-    drawn = [{name: chart[name] for name in ("id", "spec", "data")} for chart in charts]
-    tables = {name: summary[name] for name in ("features", "cases")}
-    return (
-        _templates()
-        .get_template("page.html")
-        .render(
-            summary=summary,
-            charts=summary["charts"],
-            curves=curves,
-            style=markup(_palette() + _read("style.css")),
-            scripts={name: markup(script) for name, script in scripts.items()},
-            policy=content_policy(scripts.values()),
-            identity=markup(summary["identity"]),
-            drawn=markup(embedded_json(drawn)),
-            tables=markup(embedded_json(tables)),
-            names=markup(embedded_json([cluster["name"] for cluster in summary["clusters"]])),
-        )
+    template = _templates().get_template("page.html")
+    return template.render(
+        summary=summary,
+        curves=curves,
+        drawn=[{name: chart[name] for name in ("id", "spec", "data")} for chart in charts],
+        palettes=(PALETTE, DARK_PALETTE),
+        identity=Markup(summary["identity"]),
+        policy=content_policy([vega_script(), script]),
+        scripts=[Markup(vega_script()), Markup(script)],
     )
-
-
-def _palette() -> str:
-    """Return the colors of clusters in light and print, and in the dark, as a style sheet."""
-    light, dark = (
-        "".join(f"--c{k}:{color};" for k, color in enumerate(colors))
-        for colors in (PALETTE, DARK_PALETTE)
-    )
-    return f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
 
 
 def _needed(package: str) -> Any:
@@ -160,7 +142,7 @@ def _needed(package: str) -> Any:
 
 @cache
 def _templates() -> Any:
-    jinja2 = _needed("jinja2")
+    jinja2, markup = _needed("jinja2"), _needed("markupsafe").Markup
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -168,18 +150,9 @@ def _templates() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "percent": percent, "signed": _signed}
+    environment.filters |= {"number": number, "percent": percent}
+    environment.filters["json"] = lambda value: markup(embedded_json(value))
     return environment
-
-
-def _signed(value: float) -> str:
-    """Write a number with its sign, and 0.0 without one."""
-    return f"{value:+.1f}" if abs(value) >= 0.05 else "0.0"
-
-
-@cache
-def _read(name: str) -> str:
-    return (TEMPLATES / name).read_text("utf-8")
 
 
 @cache
