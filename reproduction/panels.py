@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from rskc.displays.style import pyplot
 from rskc.inputs.labels import count_shared, match_clusters
 from rskc.pictures.palette import cluster_colors
 
 
 def new_figure(width: float, height: float) -> Any:
     """Return a figure, in inches, that no window shows and nobody has to close."""
-    pyplot()  # raises an error that names what is missing
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")

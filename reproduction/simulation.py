@@ -14,7 +14,6 @@ from reproduction.outcome import Reproduction, small_clusters_expected
 from reproduction.panels import new_figure
 from reproduction.plain import plain_method
 from rskc.datasets import make_contaminated, make_simulation
-from rskc.displays.style import tidy
 from rskc.estimator import RobustSparseKMeans
 from rskc.inputs.validation import check_integer
 from rskc.metrics import classification_error_rate, feature_precision
@@ -232,7 +231,8 @@ def _draw_boxes(ax: Any, values: np.ndarray) -> None:
     )
     for box, color in zip(boxes["boxes"], PALETTE, strict=False):
         box.set(facecolor=color, alpha=0.7)
-    tidy(ax)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=8)
     ax.set_xticks(range(1, len(METHODS) + 1), METHODS)
     ax.grid(axis="y", linewidth=0.5, alpha=0.4)
 

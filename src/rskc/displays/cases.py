@@ -137,7 +137,7 @@ class ClusterDisplay:
         n, K = len(self.labels), len(self.centers)
         low, high = pictures.frame_of(self.positions, self.labels, self.outliers, self.centers)
         n_beyond = int(((self.positions < low) | (self.positions > high)).any(axis=1).sum())
-        self._draw_cases(np.clip(self.positions, low, high))
+        handles = self._draw_cases(np.clip(self.positions, low, high))
         # The numbers of the clusters that have cases, in white discs.
         disc = style.backing(boxstyle="circle,pad=0.25", edgecolor=INK, linewidth=1)
         text = {"ha": "center", "va": "center", "fontsize": 7.5, "color": INK, "zorder": 4}
@@ -148,14 +148,18 @@ class ClusterDisplay:
         (left, bottom), (right, top) = low - 0.02 * (high - low), high + 0.02 * (high - low)
         self.ax_.set(xlim=(left, right), ylim=(bottom, top))
         self.ax_.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
-        self._write_legend()
+        title = "cluster" if K <= MOST_ENTRIES else None
+        look = {"handles": handles, "title": title, "ncols": 1 + (K > 20)}
+        self.legend_ = style.legend_beside(self.ax_, **look)
         title = f"{count(n, 'case')} in {count(K, 'cluster')}; circles: centers"
         beyond = f"{count(n_beyond, 'outlier')} beyond the frame, drawn on its edge"
         style.headline(self.ax_, title, *self.notes, beyond if n_beyond else "")
         return self
 
-    def _draw_cases(self, positions: np.ndarray) -> None:
+    def _draw_cases(self, positions: np.ndarray) -> list[Any]:
+        """Draw points and crosses, and return what a legend shows of them."""
         from matplotlib.colors import to_rgba_array
+        from matplotlib.lines import Line2D
 
         self.points_, self.crosses_ = {}, {}
         K, many = len(self.centers), len(positions) > style.MANY_CASES
@@ -164,31 +168,23 @@ class ClusterDisplay:
         crosses = {"s": size + 12, "linewidths": 1.2, "marker": "x", "zorder": 2}
         if many:  # thousands of crosses must not bury the clusters
             crosses |= {"s": 6, "linewidths": 0.5, "zorder": 0.9, "rasterized": True}
+        sizes = pictures.sizes_in_words(self.labels, K, self.weights)
+        entries: list[dict[str, Any]] = []
         for k, color, marker in zip(range(K), cluster_colors(K), cluster_markers(K), strict=True):
-            mine = self.labels == k
             look: dict[str, Any] = {"c": color}
-            regular, outlying = mine & ~self.outliers, mine & self.outliers
+            regular, outlying = ((self.labels == k) & (self.outliers == far) for far in (0, 1))
             if self.stability is not None:  # the more stable a case, the fuller
                 stable = np.nan_to_num(self.stability[regular], nan=1.0)
                 faces = to_rgba_array(color).repeat(len(stable), axis=0)
                 faces[:, 3] = 0.9 * np.clip(stable, 0, 1) ** CONTRAST
                 look = {"facecolors": faces, "edgecolors": color, "linewidths": 0.6, "alpha": None}
-            own = points | {"marker": marker} | look
-            self.points_[k] = self.ax_.scatter(*positions[regular].T, **own)
+            look = points | {"marker": marker} | look
+            self.points_[k] = self.ax_.scatter(*positions[regular].T, **look)
             dark = darker(color, 0.25)
             self.crosses_[k] = self.ax_.scatter(*positions[outlying].T, c=dark, **crosses)
-
-    def _write_legend(self) -> None:
-        from matplotlib.lines import Line2D
-
-        K = len(self.centers)
-        sizes = pictures.sizes_in_words(self.labels, K, self.weights)
-        looks = zip(cluster_colors(K), cluster_markers(K), sizes, strict=True)
-        entries: list[dict[str, Any]] = [
-            {"marker": marker, "color": color, "label": f"{k} ({size})", "ms": 6}
-            for k, (color, marker, size) in enumerate(looks)
-            if K <= MOST_ENTRIES
-        ]
+            if K <= MOST_ENTRIES:
+                label = f"{k} ({sizes[k]})"
+                entries.append({"marker": marker, "color": color, "label": label, "ms": 6})
         if n_outlying := np.count_nonzero(self.outliers):
             label = count(n_outlying, "outlier")
             entries.append({"marker": "x", "color": INK, "label": label, "ms": 5})
@@ -196,10 +192,7 @@ class ClusterDisplay:
             label = "pale: changes its\ncluster in half-samples"
             ring = {"marker": "o", "mfc": "none", "mew": 0.6, "ms": 5}
             entries.append({"color": INK, "label": label, **ring})
-        handles = [Line2D([], [], ls="none", **entry) for entry in entries]
-        title = "cluster" if K <= MOST_ENTRIES else None
-        look = {"handles": handles, "title": title, "ncols": 1 + (K > 20)}
-        self.legend_ = style.legend_beside(self.ax_, **look)
+        return [Line2D([], [], ls="none", **entry) for entry in entries]
 
 
 @dataclass(eq=False, repr=False)
@@ -281,8 +274,8 @@ class SilhouetteDisplay:
             values, places = self.values[rows][mine], positions[mine]
             self.bars_[k] = _draw_steps(self.ax_, values, places, thickness, colors[k])
             if far.any():
-                values, color = np.where(far, values, np.nan), darker(colors[k], 0.6)
-                self.outlier_bars_[k] = _draw_steps(self.ax_, values, places, thickness, color)
+                values, dark = np.where(far, values, np.nan), darker(colors[k], 0.6)
+                self.outlier_bars_[k] = _draw_steps(self.ax_, values, places, thickness, dark)
         mean, m = self._mean(rows[outlying.all() | ~outlying]), np.count_nonzero(outlying)
         self.ax_.set(xlim=(0, 1), ylim=(positions[-1] + 1, positions[0] - 1), yticks=[])
         self.ax_.set_xlabel("revised silhouette")
@@ -341,9 +334,8 @@ def _draw_steps(ax: Any, values: Any, places: Any, thickness: Any, color: Any) -
     """
     from matplotlib.patches import StepPatch
 
-    if thickness == 1:
-        edges, heights = np.append(places - 0.5, places[-1] + 0.5), values
-    else:
+    edges, heights = np.append(places - 0.5, places[-1] + 0.5), values
+    if thickness < 1:
         edges = np.column_stack([places - thickness / 2, places + thickness / 2]).ravel()
         heights = np.full(2 * len(values) - 1, np.nan)
         heights[::2] = values
@@ -442,11 +434,10 @@ class OutlierDisplay:
         for handle in self.legend_.legend_handles:
             if hasattr(handle, "set_sizes"):
                 handle.set_sizes([25])
-        share = ""
-        if self.weights is not None and flags.any():
+        share, n, n_outliers = "", len(flags), np.count_nonzero(flags)
+        if self.weights is not None and n_outliers:
             weights = self.weights[scatter.seen]
             share = f", {percent(weights[flags > 0].sum() / weights.sum())} of the weight"
-        n, n_outliers = len(flags), np.count_nonzero(flags)
         title = f"{count(n, 'case')}: {count(n_outliers, 'outlier')}{share}"
         style.headline(self.ax_, title, style.not_shown(len(scatter.seen) - n))
         self._write_names(scatter, flags > 0, n_names)

@@ -89,7 +89,7 @@ class SearchDisplay:
         for line in curve.lines:
             color = PALETTE[line.color % len(PALETTE)]
             look = _CURVE | {"color": color, "ls": _DASHES[line.dash % len(_DASHES)]}
-            look["label"] = style.for_legend(line.label)
+            look["label"] = line.label
             self.curves_.append(self.ax_.errorbar(curve.x, line.y, line.errors, **look))
             if line.dots is not None:
                 places = np.tile(curve.x, (len(line.dots), 1))

@@ -1,7 +1,7 @@
 """What the displays share: axes, names, room for text, and tables in colors (internal).
 
-Everything that is given as a name by the user goes through ``plain_names`` before it is drawn, and
-through ``for_legend`` if it enters a legend. matplotlib is imported inside functions only.
+Everything that is given as a name by the user goes through ``plain_names`` before it is drawn.
+matplotlib is imported inside functions only.
 """
 
 from __future__ import annotations
@@ -24,29 +24,22 @@ _CASE_POINTS, _CLUSTER_POINTS = 6.5, 10.0  # heights of a line of text
 NAME_WIDTH = 22  # characters of a name that are shown
 
 
-def pyplot() -> Any:
-    """Return matplotlib.pyplot, or say how to install it."""
+def open_axes(ax: Any, width: float, height: float) -> tuple[Any, Any]:
+    """Return ``ax``, or the axes of a new figure (sizes in inches), and their figure.
+
+    Spines that say nothing are removed.
+    """
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError(
             'Drawing needs matplotlib, which is not installed: pip install "rskc[plot]".'
         ) from error
-    return plt
-
-
-def open_axes(ax: Any, width: float, height: float) -> tuple[Any, Any]:
-    """Return ``ax``, or the axes of a new figure (sizes in inches), and their figure."""
     if ax is None:
-        ax = pyplot().subplots(figsize=(width, height), layout="constrained")[1]
-    tidy(ax)
-    return ax, ax.figure
-
-
-def tidy(ax: Any) -> None:
-    """Remove the spines that say nothing."""
+        ax = plt.subplots(figsize=(width, height), layout="constrained")[1]
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=8)
+    return ax, ax.figure
 
 
 def weights_of_fit(model: Any, labels: np.ndarray) -> np.ndarray | None:
@@ -80,11 +73,6 @@ def plain_names(names: Iterable[Any], width: int = NAME_WIDTH) -> list[str]:
     A dollar sign is escaped, the only character that starts mathematics.
     """
     return [cleaned(name, width).replace("$", r"\$") for name in names]
-
-
-def for_legend(text: str) -> str:
-    """Return a text that a legend shows: matplotlib leaves out what starts with an underscore."""
-    return f" {text}" if text.startswith("_") else text
 
 
 # Room for text
@@ -198,13 +186,11 @@ def name_points(ax: Any, points: np.ndarray, names: Sequence[str], crowd: np.nda
         edges = np.sign(directions.round(6)) * half * [1, 0.5]
         offsets = np.concatenate([radius * directions + edges for radius in _RADII])
         low, high = spot + offsets - half, spot + offsets + half
-        costs = np.repeat(_RADII, len(_ANGLES))
-        for i, (first, last) in enumerate(zip(low, high, strict=True)):
-            shared = np.minimum(last, boxes[:, 1]) - np.maximum(first, boxes[:, 0])
-            covered = np.all((crowd > first - 2) & (crowd < last + 2), axis=1).sum()
-            outside = np.clip(-first, 0, None).sum() + np.clip(last - frame, 0, None).sum()
-            costs[i] += 10 * np.clip(shared, 0, None).prod(axis=1).sum()
-            costs[i] += 8 * min(covered, 10) + 100 * outside
+        shared = np.minimum(high[:, None], boxes[:, 1]) - np.maximum(low[:, None], boxes[:, 0])
+        covered = ((crowd > low[:, None] - 2) & (crowd < high[:, None] + 2)).all(axis=2).sum(axis=1)
+        outside = np.clip(-low, 0, None).sum(axis=1) + np.clip(high - frame, 0, None).sum(axis=1)
+        costs = np.repeat(_RADII, len(_ANGLES)) + 8 * np.minimum(covered, 10) + 100 * outside
+        costs += 10 * np.clip(shared, 0, None).prod(axis=2).sum(axis=1)
         best = costs.argmin()
         boxes = np.append(boxes, [[low[best], high[best]]], axis=0)
         look = {"fontsize": size, "color": INK, "path_effects": halo}

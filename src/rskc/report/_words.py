@@ -129,10 +129,8 @@ def _on_outliers(summary: Summary) -> str:
         where = f" ({weighted:,} in the features that have weight, {unweighted:,} in all features)"
     if summary["data"]["weight"] is not None:
         weight = f", with {percent(result['outlier_share'])} of the weight"
-    return (
-        f"{text} {far} unusually far from the nearest center{where}{weight}. Such cases are worth a look: "
-        "they may be errors, or something new."
-    )
+    look = "Such cases are worth a look: they may be errors, or something new"
+    return f"{text} {far} unusually far from the nearest center{where}{weight}. {look}."
 
 
 def _on_cells(summary: Summary) -> str:
