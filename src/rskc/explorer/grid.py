@@ -233,7 +233,7 @@ def _blocks(X: Any) -> Iterator[np.ndarray]:
         return
     values = X.to_numpy() if hasattr(X, "columns") else X.tocsr() if issparse(X) else X
     for first in range(0, values.shape[0], ROWS):
-        yield np.asarray(to_dense(to_numpy(values[first : first + ROWS])), float)
+        yield np.asarray(to_numpy(to_dense(values[first : first + ROWS])), float)
 
 
 def _nearest(rows: np.ndarray, fit: Result) -> np.ndarray:

@@ -31,31 +31,20 @@ def scaled(values: np.ndarray, low: Any, high: Any) -> np.ndarray:
     return np.where(missing, MISSING, np.round(np.where(missing, 0, shares) * 65534)).astype("<u2")
 
 
-class Parcel:
-    """Words (JSON) and arrays behind one another, deflated, as base64."""
+def parcel(words: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
+    """Return words and arrays, deflated, as base64: the length of the words, these, the arrays.
 
-    def __init__(self) -> None:
-        self.words: dict[str, Any] = {}
-        self._places: dict[str, list[int]] = {}
-        self._parts: list[bytes] = []
-        self._length = 0
-
-    def add(self, name: str, array: np.ndarray) -> None:
-        """Add an array; it begins at a place that its type can be read from."""
-        gap = -self._length % 8
-        content = array.tobytes()
-        self._parts += [bytes(gap), content]
-        self._places[name] = [self._length + gap, len(content)]
-        self._length += gap + len(content)
-
-    def text(self) -> str:
-        """Return all of it: the length of the words, the words, the arrays."""
-        words = json.dumps(
-            {**self.words, "arrays": self._places},
-            ensure_ascii=False,
-            allow_nan=False,
-            separators=(",", ":"),
-        ).encode()
-        words += b" " * (-(len(words) + 8) % 8)
-        content = len(words).to_bytes(8, "little") + words + b"".join(self._parts)
-        return base64.b64encode(zlib.compress(content, 9)).decode()
+    Each array begins at a place that its type can be read from.
+    """
+    places: dict[str, list[int]] = {}
+    content = bytearray()
+    for name, array in arrays.items():
+        content += bytes(-len(content) % 8)
+        places[name] = [len(content), array.nbytes]
+        content += array.tobytes()
+    text = json.dumps(
+        words | {"arrays": places}, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+    ).encode()
+    text += b" " * (-(len(text) + 8) % 8)
+    whole = len(text).to_bytes(8, "little") + text + content
+    return base64.b64encode(zlib.compress(whole, 9)).decode()

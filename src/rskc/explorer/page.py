@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
 from rskc.estimator import RobustSparseKMeans
 from rskc.explorer.grid import Exploration
-from rskc.explorer.packing import Parcel, bits_for, packed, scaled
-from rskc.explorer.views import Scene, scene_of, spans, values_of
+from rskc.explorer.packing import bits_for, packed, parcel, scaled
+from rskc.explorer.views import Scene, scene_of, values_of
 from rskc.inputs.labels import read_one
 from rskc.inputs.validation import names_of_cases
 from rskc.model.fitted import unequal_weights
@@ -78,24 +78,36 @@ class Explorer(Page):
         self.search, self.title = search, cleaned(title or "Explorer", 200)
         used = search.samples_used_
         names = range(search.n_samples_) if case_names is None else list(case_names)
-        parcel = Parcel()
-        scene = scene_of(search, numbered_like)
-        parcel.words |= {
+        scene, classes = scene_of(search, numbered_like), None
+        if labels is not None:
+            codes, known = read_one(labels=labels)
+            classes = {"names": clean_names(known), "codes": codes[used].tolist()}
+        words = {
             "title": self.title,
             **_words(search, scene),
             **_repeating(search, run or {}, command),
             "cases": clean_names(names[i] for i in used),
-            "classes": None,
+            "classes": classes,
             "features": clean_names(scene.feature_names),
         }
-        if labels is not None:
-            codes, classes = read_one(labels=labels)
-            shown = {"names": clean_names(classes), "codes": codes[used].tolist()}
-            parcel.words["classes"] = shown
-        _add_views(parcel, search, scene)
-        _add_values(parcel, search, scene, units or {})
-        _add_cells(parcel, search, scene)
-        self.html = _render(self.title, parcel, scene.numbering)
+        arrays: dict[str, np.ndarray] = {}
+        for shown in (
+            _views(scene, 2 * search.n_splits),
+            _values(search, scene, units or {}),
+            _cells(search, scene),
+        ):
+            words |= shown.words
+            arrays |= shown.arrays
+        slots = {
+            "title": html.escape(self.title),
+            "policy": html.escape(content_policy([_script()])),
+            "identity": identity("explorer", scene.numbering),
+            "version": version("rskc"),
+            "style": _read("style.css"),
+            "script": _script(),
+            "data": parcel(words, arrays),
+        }
+        self.html = re.sub(r"\{\{(\w+)\}\}", lambda slot: slots[slot[1]], _read("page.html"))
 
     def __repr__(self) -> str:
         return f"<Explorer: {count(self.search.axes_.n_settings, 'setting')}, {self.title}>"
@@ -249,15 +261,12 @@ def _automatic(search: Exploration, scene: Scene) -> str:
     )
     if scene.marked is None:
         return f"{text} That is not among the settings here."
-    _, features, trims = search.axes_
     _, f, t = scene.marked
-    if features[f] != n_features or abs(trims[t] - share) >= 1e-9:
+    if search.axes_.n_features[f] != n_features or abs(search.axes_.trims[t] - share) >= 1e-9:
         text += " The marks show the nearest setting here."
     if scene.same is not None and scene.same < 1:
-        text += (
-            f" At that setting, {scene.same:.0%} of the cases are in the same cluster as in the "
-        )
-        text += "automatic fit."
+        same = f"{scene.same:.0%} of the cases are in the same cluster"
+        text += f" At that setting, {same} as in the automatic fit."
     return text
 
 
@@ -287,72 +296,66 @@ def _repeating(
 # ---- Numbers
 
 
-def _add_views(parcel: Parcel, search: Exploration, scene: Scene) -> None:
-    views, n_halves = scene.views, 2 * search.n_splits
-    for name, parts in {
+class Shown(NamedTuple):
+    """A part of what the page shows."""
+
+    words: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+
+def _views(scene: Scene, n_halves: int) -> Shown:
+    views = scene.views
+    arrays = {
         "labels": [packed(v.labels, bits_for(len(v.sizes))) for v in views],
         "flags": [packed(v.trimmed + 2 * v.outliers.astype(int), 2) for v in views],
         "agreed": [packed(v.times_agreed, bits_for(n_halves + 1)) for v in views],
         "features": [v.features.astype("<u4") for v in views],
         "weights": [scaled(v.weights, 0.0, 1.0) for v in views],
         "selected": [v.times_selected.astype("<u2") for v in views],
-    }.items():
-        parcel.add(name, np.concatenate(parts))
-    parcel.add("plane", scaled(scene.plane, 0.0, 1.0))
-    parcel.words |= {
+        "plane": [scaled(scene.plane, 0.0, 1.0)],
+    }
+    words = {
         "n_weights": [len(view.features) for view in views],
         "sizes": [view.sizes.tolist() for view in views],
         **{name: plain_numbers([v.figures[name] for v in views], 6) for name in views[0].figures},
     }
+    return Shown(words, {name: np.concatenate(parts) for name, parts in arrays.items()})
 
 
-def _add_values(
-    parcel: Parcel, search: Exploration, scene: Scene, units: Mapping[str, Any]
-) -> None:
+def _values(search: Exploration, scene: Scene, units: Mapping[str, Any]) -> Shown:
     values, categories = values_of(search, scene.shown, units)
-    low, high = spans(values)
-    parcel.add("values", scaled(values, low, high).T)
+    # Of each feature; 0 where nothing is observed.
+    low, high = (np.nan_to_num(end.reduce(values, axis=0)) for end in (np.fmin, np.fmax))
     how = [Unit(*units.get(str(name), (0.0, 1.0))) for name in scene.feature_names[scene.shown]]
-    parcel.words |= {
+    words = {
         "shown": scene.shown.tolist(),
-        "spans": [[float(a), float(b)] for a, b in zip(low, high, strict=True)],
+        "spans": np.column_stack([low, high]).tolist(),
         "categories": [each and clean_names(each) for each in categories],
         "scales": [float(unit.scale) for unit in how],
         "logs": [int(unit.log) for unit in how],
         "log_units": [float(unit.unit) for unit in how],
     }
+    return Shown(words, {"values": scaled(values, low, high).T})
 
 
-def _add_cells(parcel: Parcel, search: Exploration, scene: Scene) -> None:
-    """Add the outlying cells: counts of all, and which cases have them in the features shown."""
-    parcel.words["cells"] = ""
+def _cells(search: Exploration, scene: Scene) -> Shown:
+    """Return the outlying cells: counts of all, and which cases have them in features shown."""
     if scene.cells is None or not scene.cells.nnz:
-        return
-    parcel.words["cells"] = f"In the automatic fit {words_on_cells(search.best_estimator_)}."
+        return Shown({"cells": ""}, {})
     n, p = scene.cells.shape
     cases, features = scene.cells.nonzero()
-    parcel.add("cells_of_cases", np.bincount(cases, minlength=n).astype("<u4"))
-    parcel.add("cells_of_features", np.bincount(features, minlength=p).astype("<u4"))
     by_feature = scene.cells.tocsc()[:, scene.shown]
-    parcel.add("cell_cases", by_feature.indices.astype("<u4"))
-    parcel.add("cell_starts", by_feature.indptr.astype("<u4"))
+    arrays = {
+        "cells_of_cases": np.bincount(cases, minlength=n),
+        "cells_of_features": np.bincount(features, minlength=p),
+        "cell_cases": by_feature.indices,
+        "cell_starts": by_feature.indptr,
+    }
+    words = {"cells": f"In the automatic fit {words_on_cells(search.best_estimator_)}."}
+    return Shown(words, {name: array.astype("<u4") for name, array in arrays.items()})
 
 
 # ---- The page
-
-
-def _render(title: str, parcel: Parcel, numbering: np.ndarray) -> str:
-    script = _script()
-    slots = {
-        "title": html.escape(title),
-        "policy": html.escape(content_policy([script])),
-        "identity": identity("explorer", numbering),
-        "version": version("rskc"),
-        "style": _read("style.css"),
-        "script": script,
-        "data": parcel.text(),
-    }
-    return re.sub(r"\{\{(\w+)\}\}", lambda slot: slots[slot[1]], _read("page.html"))
 
 
 @cache

@@ -121,22 +121,17 @@ def _numbered_alike(
     """
     numbers = search.axes_.n_clusters
     labels = [np.asarray(fit["labels"], np.int64) for fit in search.fits_]
-    at_start = [_place(search, [k, *others]) for k in range(len(numbers))]
     n_others = len(labels) // len(numbers)  # settings with as many clusters
     first = min(range(len(numbers)), key=lambda k: abs(numbers[k] - int(reference.max()) - 1))
-    matched: dict[int, np.ndarray] = {}
-    for way in range(first, len(numbers)), range(first - 1, -1, -1):
-        known = reference
-        if way.start < first:
-            known = matched[at_start[first]][labels[at_start[first]]]
-        for k in way:
-            s = at_start[k]
-            matched[s] = _match(labels[s], known, numbers[k])
-            known = matched[s][labels[s]]
-            for other in range(k * n_others, (k + 1) * n_others):
-                if other != s:
-                    matched[other] = _match(labels[other], known, numbers[k])
-    return [matched[s] for s in range(len(labels))]
+    known, matched = {first: reference}, [np.empty(0, int)] * len(labels)
+    for k in sorted(range(len(numbers)), key=lambda k: abs(k - first)):
+        nearer = k - np.sign(k - first)
+        start = _place(search, [k, *others])
+        matched[start] = _match(labels[start], known[nearer], numbers[k])
+        known[k] = matched[start][labels[start]]
+        for s in {*range(k * n_others, (k + 1) * n_others)} - {start}:
+            matched[s] = _match(labels[s], known[k], numbers[k])
+    return matched
 
 
 def _match(labels: np.ndarray, known: np.ndarray, K: int) -> np.ndarray:
@@ -233,16 +228,6 @@ def _most_frequent(places: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray
     order = np.argsort(-counts, kind="stable")[: MOST_CATEGORIES - 1]
     new = np.full(len(names), MOST_CATEGORIES - 1.0)
     new[order] = np.arange(len(order))
-    made = np.full(len(places), np.nan)
-    made[seen] = new[places[seen].astype(int)]
-    rest = f"{len(names) - len(order)} others"
-    return made, [*(names[i] for i in order), rest]
-
-
-def spans(values: np.ndarray) -> tuple[Any, Any]:
-    """Return the least and the largest number of each column; 0 where nothing is observed."""
-    seen = ~np.isnan(values)
-    low = np.where(seen, values, np.inf).min(axis=0)
-    high = np.where(seen, values, -np.inf).max(axis=0)
-    known = seen.any(axis=0)
-    return np.where(known, low, 0.0), np.where(known, high, 0.0)
+    chosen = np.full(len(places), np.nan)
+    chosen[seen] = new[places[seen].astype(int)]
+    return chosen, [*(names[i] for i in order), f"{len(names) - len(order)} others"]
