@@ -22,7 +22,7 @@ from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import warn_user
 from rskc.inputs.arrays import NamedMatrix, model_to_numpy
 from rskc.inputs.validation import check_choice
-from rskc.markers import MarkerEffects, effects_between, regular_clusters
+from rskc.markers import effects_between, regular_clusters
 from rskc.preprocessing.preparer import Preparer
 from rskc.selection import Stability
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from anndata import AnnData
 
 __all__ = ["cluster", "rank_genes"]
+
+FIGURES = ("objective", "inertia", "l1_bound", "outlier_threshold", "n_iter")  # of a fit, in uns
 
 
 def cluster(
@@ -92,7 +94,6 @@ def cluster(
     check_choice("prepare", prepare, ("auto", None))
     adata = _writable(adata, copy)
     is_own, words, table = use_rep in (None, "X"), "nothing", _table_of(adata, layer, use_rep)
-    table = table if issparse(table) else np.asarray(table)
     if is_own and prepare == "auto":
         preparer = Preparer().fit(table)
         table, words = preparer.transform(table), preparer.describe()
@@ -106,21 +107,25 @@ def cluster(
         model = search.fit(table).best_estimator_
     else:
         model = RobustSparseKMeans(n_clusters, **params).fit(table)
-    _add(adata, model, key_added, is_own)
-    facts = {
-        "objective": model.objective_,
-        "inertia": model.inertia_,
-        "l1_bound": model.l1_bound_,
-        "n_features": int(np.count_nonzero(model.feature_weights_)),
-        "n_outliers": int(model.outliers_.sum()),
-        "n_trimmed": int(model.trimmed_.sum()),
-        "outlier_threshold": model.outlier_threshold_,
-        "n_iter": model.n_iter_,
-        "warnings": "\n".join(model.warnings_) or None,
-        "preparation": words,
-    }
+    categories = np.unique(model.labels_).astype(str)
+    adata.obs[key_added] = pd.Categorical(model.labels_.astype(str), categories=categories)
+    adata.obs[f"{key_added}_outlier"] = model.outliers_
+    adata.obs[f"{key_added}_distance"] = model.distances_
+    if is_own:
+        adata.var[f"{key_added}_weight"] = model.feature_weights_
+    elif f"{key_added}_weight" in adata.var:  # of an earlier run, which is overwritten
+        del adata.var[f"{key_added}_weight"]
     known = {"layer": layer, "use_rep": use_rep, **model.get_params(deep=False)}
-    adata.uns[key_added] = {"params": _storable(known), **_storable(facts)}
+    adata.uns[key_added] = {"params": _storable(known)} | _storable(
+        {
+            **{name: getattr(model, f"{name}_") for name in FIGURES},
+            "n_features": int(np.count_nonzero(model.feature_weights_)),
+            "n_outliers": int(model.outliers_.sum()),
+            "n_trimmed": int(model.trimmed_.sum()),
+            "warnings": "\n".join(model.warnings_) or None,
+            "preparation": words,
+        }
+    )
     return adata if copy else model
 
 
@@ -189,49 +194,36 @@ def rank_genes(
         )
     if len(model.cluster_centers_) == 1:
         raise ValueError("One cluster has nothing to be compared with, so it has no markers.")
-    adata, values = _writable(adata, copy), _table_of(adata, layer)
-    table = values.tocsr() if issparse(values) else np.asarray(values)
-    table = Preparer(standardize=None).fit_transform(table)
+    adata = _writable(adata, copy)
+    table = Preparer(standardize=None).fit_transform(_table_of(adata, layer))
     found = effects_between(table, regular_clusters(model), len(model.cluster_centers_))
     names = np.asarray(adata.var_names)
     if np.array_equal(getattr(model, "feature_names_in_", ()), names):
         # Some of scanpy's plots want all genes, so that those without weight are not left out.
         for effects in (found.effects, found.separations):
             effects[:, model.feature_weights_ == 0] = 0
-    params = {
-        "groupby": groupby,
-        "reference": "rest",
-        "method": "rskc",
-        "use_raw": False,
-        "layer": layer,
-        "corr_method": "none",
-    }
-    adata.uns[key_added] = {"params": params, **_ranked(found, names)}
-    return adata if copy else None
-
-
-def _ranked(found: MarkerEffects, names: np.ndarray) -> dict[str, np.ndarray]:
-    """Return records with a field a cluster; of clusters without regular cases there is none."""
-    groups = [k for k, means in enumerate(found.means) if np.isfinite(means).any()]
-    strengths = np.fmax(np.abs(found.effects), found.separations)
-    signed = np.where(found.effects < 0, -strengths, strengths)
-    orders = [np.argsort(-signed[k], kind="stable") for k in groups]
-    differences = found.means - found.means_of_others
-    unknown = np.full_like(found.effects, np.nan)
+    shape = found.effects.shape
     columns = {
-        "names": (np.broadcast_to(names, differences.shape), "O"),
+        "names": (np.broadcast_to(names, shape), "O"),
         "scores": (found.effects, "f4"),
-        "logfoldchanges": (differences, "f4"),
-        "pvals": (unknown, "f8"),
-        "pvals_adj": (unknown, "f8"),
+        "logfoldchanges": (found.means - found.means_of_others, "f4"),
+        "pvals": (np.full(shape, np.nan), "f8"),
+        "pvals_adj": (np.full(shape, np.nan), "f8"),
     }
-    return {
+    strengths = np.fmax(np.abs(found.effects), found.separations)
+    orders = np.argsort(np.where(found.effects < 0, strengths, -strengths), axis=1, kind="stable")
+    # Records with a field a cluster; of clusters without regular cases there is none.
+    groups = np.flatnonzero(np.isfinite(found.means).any(axis=1)).tolist()
+    ranked = {
         name: np.rec.fromarrays(
-            [values[k][order] for k, order in zip(groups, orders, strict=True)],
-            dtype=[(str(k), kind) for k in groups],
+            [values[k][orders[k]] for k in groups], dtype=[(str(k), kind) for k in groups]
         )
         for name, (values, kind) in columns.items()
     }
+    params = {"groupby": groupby, "reference": "rest", "method": "rskc", "use_raw": False}
+    params |= {"layer": layer, "corr_method": "none"}
+    adata.uns[key_added] = {"params": params, **ranked}
+    return adata if copy else None
 
 
 def _writable(adata: Any, copy: bool) -> Any:
@@ -265,33 +257,19 @@ def _check(adata: Any, layer: str | None, use_rep: str | None) -> None:
 
 
 def _table_of(adata: Any, layer: str | None, use_rep: str | None = None) -> Any:
-    """Return X, a layer or a representation."""
+    """Return X, a layer or a representation, sparse by rows or an array."""
     parameter, place, name = "use_rep", "obsm", use_rep
     if use_rep in (None, "X"):
         parameter, place, name = "layer", "layers", layer
-    if name is None:
-        if adata.X is None:
-            raise ValueError("adata has no X; name a layer or use_rep.")
-        return adata.X
-    tables = getattr(adata, place)
-    if name not in tables:
-        known = ", ".join(map(repr, tables)) or "none"
-        raise ValueError(f"{parameter}={name!r} is not in adata.{place}; there: {known}.")
-    return tables[name]
-
-
-def _add(adata: Any, model: RobustSparseKMeans, key: str, is_own: bool) -> None:
-    """Add clusters, outliers and distances of observations, and weights of its own variables."""
-    import pandas as pd
-
-    categories = np.unique(model.labels_).astype(str)
-    adata.obs[key] = pd.Categorical(model.labels_.astype(str), categories=categories)
-    adata.obs[f"{key}_outlier"] = model.outliers_
-    adata.obs[f"{key}_distance"] = model.distances_
-    if is_own:
-        adata.var[f"{key}_weight"] = model.feature_weights_
-    elif f"{key}_weight" in adata.var:  # of an earlier run, which is overwritten
-        del adata.var[f"{key}_weight"]
+    tables, table = getattr(adata, place), adata.X
+    if name is None and table is None:
+        raise ValueError("adata has no X; name a layer or use_rep.")
+    if name is not None:
+        if name not in tables:
+            known = ", ".join(map(repr, tables)) or "none"
+            raise ValueError(f"{parameter}={name!r} is not in adata.{place}; there: {known}.")
+        table = tables[name]
+    return table.tocsr() if issparse(table) else np.asarray(table)
 
 
 def _storable(values: dict[str, Any]) -> dict[str, Any]:

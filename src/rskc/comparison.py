@@ -63,15 +63,12 @@ class SolutionComparison:
     @property
     def features_gained(self) -> list[Any]:
         """Features with weight in b and none in a, the largest weight first."""
-        return self._changed("gained")
+        return self.features.feature[self.features.change == "gained"].tolist()
 
     @property
     def features_lost(self) -> list[Any]:
         """Features with weight in a and none in b, the largest weight first."""
-        return self._changed("lost")
-
-    def _changed(self, how: str) -> list[Any]:
-        return self.features.feature[self.features.change == how].tolist()
+        return self.features.feature[self.features.change == "lost"].tolist()
 
     @property
     def headline(self) -> str:
@@ -79,10 +76,8 @@ class SolutionComparison:
         n_a, n_b = self.table.shape
         moved = f"{self.n_moved:,} of {count(int(self.table.to_numpy().sum()), 'case')} moved"
         gained, lost = count(len(self.features_gained), "feature"), len(self.features_lost)
-        return (
-            f"{count(n_a, 'cluster')} -> {n_b}; {moved}, CER {self.cer:.3f}; {gained} gained, "
-            f"{lost:,} lost"
-        )
+        clusters = f"{count(n_a, 'cluster')} -> {n_b}"
+        return f"{clusters}; {moved}, CER {self.cer:.3f}; {gained} gained, {lost:,} lost"
 
     def summary(self) -> str:
         """Describe the differences in a few lines."""
@@ -99,7 +94,7 @@ class SolutionComparison:
             *self.unmatched(),
             f"cases that moved: {_names(cases.case[cases.moved])}",
             f"outliers gained: {gained}; lost: {lost}",
-            f"features kept: {len(self._changed('kept')):,}; {features}",
+            f"features kept: {(self.features.change == 'kept').sum():,}; {features}",
         ]
         return "\n  ".join(lines)
 
@@ -121,10 +116,8 @@ class SolutionComparison:
 
 
 def _names(names: Sequence[Any]) -> str:
-    if not len(names):
-        return "none"
     first = [cleaned(name, LONGEST_NAME) for name in list(names)[:MOST_NAMES]]
-    return f"{len(names):,} ({listed(first, MOST_NAMES, len(names))})"
+    return f"{len(names):,} ({listed(first, MOST_NAMES, len(names))})" if first else "none"
 
 
 def compare_solutions(
@@ -163,15 +156,31 @@ def compare_solutions(
     >>> compare_solutions(two, three)
     <SolutionComparison: 2 clusters -> 3; 20 of 60 cases moved, CER 0.237; ...>
     """
-    a, b = (getattr(each, "best_estimator_", each) for each in (a, b))
-    for model in (a, b):
+    a, b = models = [getattr(each, "best_estimator_", each) for each in (a, b)]
+    for model in models:
         check_is_fitted(model, "cluster_centers_")
-    _check_features(a, b)
+    p, q = a.n_features_in_, b.n_features_in_
+    if p != q:
+        raise ComparisonError(
+            "{a} has {p} features and {b} has {q}; they must have the same.", p=p, q=q
+        )
+    if _names_differ(models, "feature_names_in_"):
+        raise ComparisonError(
+            "{a} and {b} have features with other names, or in another order; they must have the "
+            "same."
+        )
     first, second = _partition(a, X), _partition(b, X)
     n, names, weights = len(first.labels), None if X is None else names_of_cases(X), None
     if X is None:
-        names = _cases_of_both(a, b)
-        given = [model.sample_weight_ for model in (a, b) if hasattr(model, "sample_weight_")]
+        m = len(second.labels)
+        if n != m or _names_differ(models, "case_names_in_"):
+            words = f"{n} and {m} cases" if n != m else "cases of other names, or in another order"
+            raise ComparisonError(
+                "{a} and {b} were fitted to {words}; {give the cases to compare them on as X}.",
+                words=words,
+            )
+        names = getattr(a, "case_names_in_", getattr(b, "case_names_in_", None))
+        given = [model.sample_weight_ for model in models if hasattr(model, "sample_weight_")]
         if sample_weight is None and len(given) == 2 and np.array_equal(*given):
             sample_weight = given[0]
     if sample_weight is not None:
@@ -180,31 +189,10 @@ def compare_solutions(
     return compare(first, second, np.arange(n) if names is None else names, features, weights)
 
 
-def _check_features(a: Any, b: Any) -> None:
-    p, q = a.n_features_in_, b.n_features_in_
-    if p != q:
-        raise ComparisonError(
-            "{a} has {p} features and {b} has {q}; they must have the same.", p=p, q=q
-        )
-    names = [model.feature_names_in_ for model in (a, b) if hasattr(model, "feature_names_in_")]
-    if len(names) == 2 and not np.array_equal(*names):
-        raise ComparisonError(
-            "{a} and {b} have features with other names, or in another order; they must have the "
-            "same."
-        )
-
-
-def _cases_of_both(a: Any, b: Any) -> Any:
-    """Return the names of the cases of two fits, which must be the same; None for numbers."""
-    n, m = a.labels_.shape[0], b.labels_.shape[0]
-    names = [model.case_names_in_ for model in (a, b) if hasattr(model, "case_names_in_")]
-    if n != m or (len(names) == 2 and not np.array_equal(*names)):
-        words = f"{n} and {m} cases" if n != m else "cases of other names, or in another order"
-        raise ComparisonError(
-            "{a} and {b} were fitted to {words}; {give the cases to compare them on as X}.",
-            words=words,
-        )
-    return names[0] if names else None
+def _names_differ(models: Sequence[Any], attribute: str) -> bool:
+    """Whether both models know names, and not the same."""
+    names = [getattr(model, attribute) for model in models if hasattr(model, attribute)]
+    return len(names) == 2 and not np.array_equal(*names)
 
 
 class Partition(NamedTuple):
@@ -237,31 +225,27 @@ def compare(
     counts = count_shared(*both)
     pairs = enumerate(match_clusters(count_shared(*both, weights)).tolist())
     matches = {i: j for i, j in pairs if j >= 0 and counts[i, j]}
-    expected = np.array([matches.get(k, -1) for k in range(a.n_clusters)])
-    moved = expected[a.labels] != b.labels
-    shown = np.flatnonzero(moved | (a.outliers != b.outliers))
-    frame = pd.DataFrame(
-        {
-            "case": np.asarray(cases)[shown],
-            "cluster_a": a.labels[shown],
-            "cluster_b": b.labels[shown],
-            "moved": moved[shown],
-            "outlier_a": a.outliers[shown],
-            "outlier_b": b.outliers[shown],
-        }
-    )
+    columns = {
+        "case": np.asarray(cases),
+        "cluster_a": a.labels,
+        "cluster_b": b.labels,
+        "moved": np.array([matches.get(k, -1) for k in range(a.n_clusters)])[a.labels] != b.labels,
+        "outlier_a": a.outliers,
+        "outlier_b": b.outliers,
+    }
+    shown = np.flatnonzero(columns["moved"] | (a.outliers != b.outliers))
+    frame = pd.DataFrame({name: values[shown] for name, values in columns.items()})
     counted = np.ones(len(a.labels), bool) if weights is None else weights > 0
     rates: list[float] = []
     for mask in (counted, counted & ~(a.outliers | b.outliers)):
         kept = None if weights is None else weights[mask]
         labels = a.labels[mask], b.labels[mask]
         rates.append(classification_error_rate(*labels, kept) if mask.sum() > 1 else np.nan)
-    table = pd.DataFrame(counts)
-    table.index.name, table.columns.name = "a", "b"
-    order = np.argsort(-np.maximum(a.weights, b.weights), kind="stable")
-    order = order[(a.weights[order] > 0) | (b.weights[order] > 0)]
+    table = pd.DataFrame(counts).rename_axis(index="a", columns="b")
+    largest = np.maximum(a.weights, b.weights)
+    order = np.argsort(-largest, kind="stable")[: np.count_nonzero(largest)]
     columns = {"feature": features, "weight_a": a.weights, "weight_b": b.weights}
     kept = pd.DataFrame({name: values[order] for name, values in columns.items()})
     changes = np.select([kept.weight_a == 0, kept.weight_b == 0], ["gained", "lost"], "kept")
-    weights_of_both = kept.assign(change=changes.astype(object))
-    return SolutionComparison(table, matches, rates[0], rates[1], frame, weights_of_both)
+    kept["change"] = changes.astype(object)
+    return SolutionComparison(table, matches, rates[0], rates[1], frame, kept)

@@ -141,22 +141,16 @@ def effects_between(
     p, sparse = table.shape[1], issparse(table)
     table = table.tocsc() if sparse else table
     step = max(1, CELLS_AT_ONCE // max(1, table.shape[0] if sparse else len(kept)))
-    effects, separations, means, others = np.full((4, K, p), np.nan)
-    made = MarkerEffects(effects, separations, means, others, np.full(p, np.nan))
+    parts = []
     for first in range(0, p, step):
-        some = slice(first, min(p, first + step))
-        cells = table[:, some].toarray()[kept] if sparse else table[kept, some]
+        cells = table[:, first : first + step]
+        cells = cells.toarray()[kept] if sparse else cells[kept]
         cells = np.ascontiguousarray(cells.T, dtype=np.float64)  # one row per feature
-        cut = ~np.isin(np.arange(first, some.stop), indicators) & ~_two_valued(cells)
-        for whole, part in zip(made, _effects(cells, ends, cut, own), strict=True):
-            whole[..., some] = part
-    return made
-
-
-def _two_valued(cells: np.ndarray) -> np.ndarray:
-    """Return a mask (p,) of the features (p, n) that have no more than two values."""
-    least, most = (end.reduce(cells, axis=1)[:, None] for end in (np.fmin, np.fmax))
-    return ((cells == least) | (cells == most) | np.isnan(cells)).all(axis=1)
+        least, most = (end.reduce(cells, axis=1)[:, None] for end in (np.fmin, np.fmax))
+        two_valued = ((cells == least) | (cells == most) | np.isnan(cells)).all(axis=1)
+        cut = ~np.isin(first + np.arange(len(cells)), indicators) & ~two_valued
+        parts.append(_effects(cells, ends, cut, own))
+    return MarkerEffects(*(np.concatenate(each, axis=-1) for each in zip(*parts, strict=True)))
 
 
 def _effects(
@@ -258,9 +252,8 @@ def markers_frame(
         _, first = np.unique(place[order], return_index=True)  # one category of each column
         order = order[np.sort(first)][:most]
         others, own = np.delete(found.means[:, order], k, axis=0), found.means[k, order]
-        unknown = np.isnan(others)
-        ends = [(unknown | (side(own, others))).all(axis=0) for side in (np.greater, np.less)]
-        words = np.select(ends, ["above", "below"], "between")
+        high, low = (end.reduce(others, axis=0, initial=np.nan) for end in (np.fmax, np.fmin))
+        words = np.select([own > high, own < low], ["above", "below"], "between")
         columns = {
             "cluster": np.full(len(order), k),
             "rank": np.arange(1, len(order) + 1),

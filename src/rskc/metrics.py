@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.inputs.arrays import check_sample_weight, masses_of, to_numpy
+from rskc.inputs.arrays import check_sample_weight, masses_of, mean_by_weight, to_numpy
 from rskc.inputs.labels import in_order, read_two
 from rskc.inputs.validation import check_integer
 from rskc.utils.wording import short_repr
@@ -111,21 +111,18 @@ def sensitivity(true: Any, labels: Any, sample_weight: Any = None) -> Any:
     classes, clusters = map(in_order, read_two(true=true, labels=labels))
     if len(classes.codes) == 0:
         raise ValueError("true and labels have no cases; at least one is needed.")
-    K, sizes = len(clusters.names), np.bincount(classes.codes)
     weights = _weights(sample_weight, len(classes.codes))
-    totals = sizes if weights is None else np.bincount(classes.codes, weights)
-    pairs, places = np.unique(classes.codes * K + clusters.codes, return_inverse=True)
-    counts = np.bincount(places, weights)
-    largest_first = np.lexsort((-counts, pairs // K))
-    _, first = np.unique((pairs // K)[largest_first], return_index=True)
-    best = largest_first[first]
+    sizes, totals = (np.bincount(classes.codes, w) for w in (None, weights))
+    counts = pd.Series(1 if weights is None else weights, range(len(classes.codes)))
+    counts = counts.groupby([classes.codes, clusters.codes]).sum()
+    best = counts[counts.groupby(level=0).idxmax()]
     # As objects: the text of pandas 3 holds no half characters.
-    names = {"class": classes.names, "cluster": clusters.names[pairs[best] % K]}
+    names = {"class": classes.names, "cluster": clusters.names[best.index.get_level_values(1)]}
     frame = pd.DataFrame({name: pd.Series(part, dtype=object) for name, part in names.items()})
     frame.insert(1, "size", sizes)
     if weights is not None:
         frame.insert(2, "weight", totals)
-    frame["sensitivity"] = _share(counts[best], totals)
+    frame["sensitivity"] = _share(best.to_numpy(), totals)
     try:
         return frame.infer_objects()
     except UnicodeEncodeError:
@@ -249,20 +246,20 @@ def silhouette_means(
             f"outliers must be a mask, True or False for each of the {len(values)} cases; got "
             f"{apart.dtype} of shape {apart.shape}."
         )
-    K = int(max(clusters.max(initial=-1), silhouette.second.max(initial=-1))) + 1
     weights = _weights(sample_weight, len(values))
-    own = np.ones(len(values)) if weights is None else weights
-    every = np.ones(len(values), bool)
-    parts = {"mean": every, "mean_without_outliers": ~apart, "mean_of_outliers": apart}
-    totals = {name: np.bincount(clusters[m], own[m], minlength=K) for name, m in parts.items()}
-    sums = [np.bincount(clusters[m], (own * values)[m], minlength=K) for m in parts.values()]
-    means = dict(zip(parts, map(_share, sums, totals.values()), strict=True))
-    sizes, outlying = (np.bincount(clusters[m], minlength=K) for m in (every, apart))
-    counts = {"cluster": np.arange(K), "size": sizes, "n_outliers": outlying}
-    frame = pd.DataFrame(counts | means)
-    if weights is not None:
-        frame.insert(2, "weight", totals["mean"])
-    return frame
+    rows = []
+    for k in range(max(clusters.max(initial=-1), silhouette.second.max(initial=-1)) + 1):
+        mine = clusters == k
+        row = {"cluster": k, "size": mine.sum()}
+        if weights is not None:
+            row["weight"] = weights[mine].sum()
+        row["n_outliers"] = (mine & apart).sum()
+        parts = {"mean": mine, "mean_without_outliers": mine & ~apart}
+        for name, cases in (parts | {"mean_of_outliers": mine & apart}).items():
+            of_cases = None if weights is None else weights[cases]
+            row[name] = mean_by_weight(values[cases], of_cases)
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def feature_precision(weights: Any, true_features: Any, n_top: int | None = None) -> int:
@@ -403,8 +400,8 @@ def _feature_mask(features: Any, p: int) -> np.ndarray:
     if array.dtype.kind == "b" and array.shape == (p,):
         return array
     if array.size == 0 and array.dtype.kind != "b":
-        return mask
-    if array.ndim == 1 and array.dtype.kind in "iu" and array.min() >= 0 and array.max() < p:
+        array = array.astype(int)
+    if array.ndim == 1 and array.dtype.kind in "iu" and not set(array.tolist()) - set(range(p)):
         mask[array] = True
         return mask
     raise ValueError(
