@@ -36,7 +36,7 @@ ROUNDING = 0.01
 CHART_WIDTH = 48  # characters of a name in charts, which hold each name several times
 # Bytes of JSON, of both tables and of that of the features. 100,000 cases with short names take
 # 3.4 MB; with the 0.9 MB of Vega and the charts the page stays below 5 MB.
-MOST_BYTES, MOST_FOR_FEATURES = 3_800_000, 1_200_000
+MOST_BYTES, MOST_FOR_FEATURES = 3_700_000, 1_200_000
 MOST_CENTERS = 12
 MOST_WITH_CELLS = 8  # features, and cases, with the most outlying cells
 RULES = ("no", "weighted", "unweighted", "both")  # which flagged or trimmed a case

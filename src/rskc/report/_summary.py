@@ -118,6 +118,7 @@ def _data(facts: Facts) -> dict[str, Any]:
         largest, small = (facts.feature_names[j] for j in (spreads.largest, spreads.small))
     return {
         "n_cases": facts.n,
+        "n_features": facts.p,
         "weight": None if weights is None else float(weights.sum()),
         "n_without_weight": int((facts.masses == 0).sum()),
         "n_missing": int(facts.model.n_missing_),

@@ -148,8 +148,8 @@ def _on_missing(summary: Summary) -> str:
     text = f"{cells} missing. They were left out and not filled in."
     if data["n_blind"]:
         blind = count(data["n_blind"], "case has", "cases have")
-        text += f" {blind} no observed value in the features that have weight, which does not make "
-        text += "an outlier."
+        text += f" {blind} no observed value in the features that have weight. Such cases are not "
+        text += "counted among the outliers."
     return text
 
 
