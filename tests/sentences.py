@@ -79,8 +79,14 @@ def facts(**changes):
         "data": {"n_cases": 100, "n_features": 50, "n_missing": 0, "share_missing": 0.0}
         | {"n_blind": 0, "n_empty": 0, "n_infinite": 0, "spreads": None, "skewness": 0.0},
         "result": {"n_clusters": 2, "n_trim": 5, "n_outliers": 5, "l1_bound": 3.0, "trim": 0.05}
-        | {"top_feature": "x1", "top_share": 0.2, "silhouette": 0.6, "n_selected": 4, "n_units": 50}
-        | {"n_different": None, "n_enough": None, "trim_given": True, "automatic": False},
+        | {"top_features": ["x1"], "top_share": 0.2, "silhouette": 0.6, "n_selected": 4}
+        | {
+            "n_units": 50,
+            "n_different": None,
+            "n_enough": None,
+            "trim_given": True,
+            "automatic": False,
+        },
         "clusters": [
             {"cluster": 0, "size": 60, "silhouette": 0.6},
             {"cluster": 1, "size": 40, "silhouette": 0.6},

@@ -25,10 +25,11 @@ from rskc.pictures.palette import DARK_PALETTE
 from rskc.preprocessing.preparer import FLOORED
 from rskc.report import Report, make_report, summarize
 from rskc.report._charts import curves_of
-from rskc.report._clusters import short_names
+from rskc.report._summary import short_names
 from rskc.report._words import ADVICE, advise
-from rskc.report.page import TEMPLATES, embedded_json, render, vega_script
+from rskc.report.page import TEMPLATES, render, vega_script
 from rskc.selection.findings import describe
+from rskc.utils.webpage import embedded_json
 from sentences import facts, fit, make_data, search_stability
 
 NASTY = {
