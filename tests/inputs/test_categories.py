@@ -24,8 +24,7 @@ from rskc.inputs.categories import CategoryEncoder, encoded_blocks
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability
 from rskc.selection.references import (
-    EVEN,
-    NORMAL,
+    CLOUDS,
     permuted,
     stepped_reference,
 )
@@ -232,8 +231,8 @@ def test_a_stepped_cloud_has_the_categories_of_the_data(frame):
     encoder = CategoryEncoder().fit(frame)
     X = encoder.transform(frame)
     X[3, encoder.columns == 2] = np.nan
-    for spread in (NORMAL, EVEN):
-        cloud = stepped_reference(X, encoder.columns, spread)
+    for kind in CLOUDS:
+        cloud = stepped_reference(kind, X, encoder.columns)
         drawn = cloud.draw(np.random.default_rng(0))
         assert_array_equal(np.isnan(drawn), np.isnan(X))
         for j in np.flatnonzero(np.bincount(encoder.columns) > 1):
@@ -248,7 +247,7 @@ def test_steps_of_one_cloud_keep_their_correlation():
     rng = np.random.default_rng(0)
     f = rng.normal(size=2000)
     X = CategoryEncoder().fit_transform(pd.DataFrame({"x": f, "b": f + rng.normal(size=2000) > 0}))
-    drawn = stepped_reference(X, np.array([0, 1, 1]), NORMAL).draw(rng)
+    drawn = stepped_reference("normal", X, np.array([0, 1, 1])).draw(rng)
     own, found = (np.corrcoef(cells[:, 0], cells[:, 2])[0, 1] for cells in (X, drawn))
     assert 0.8 * own < found < 1.1 * own  # without the strengthening it is 0.8, the root of 2 / pi
 

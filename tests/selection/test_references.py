@@ -8,24 +8,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from sklearn.cluster import KMeans
 
-from rskc.selection.references import (
-    REFERENCES,
-    normal_reference,
-    pca_reference,
-    permuted,
-    uniform_reference,
-)
+from rskc.selection.references import CLOUDS, REFERENCES, permuted, reference_of
 from search_kinds import corners, search_of
 
-each_kind = pytest.mark.parametrize("kind", REFERENCES.values(), ids=REFERENCES)
+each_kind = pytest.mark.parametrize("kind", REFERENCES)
 
 
 def draw(kind, X, seed=0):
-    return kind(X).draw(np.random.default_rng(seed))
+    return reference_of(kind, X).draw(np.random.default_rng(seed))
 
 
 def draw_many(kind, X, times=200):
-    box, rng = kind(X), np.random.default_rng(0)
+    box, rng = reference_of(kind, X), np.random.default_rng(0)
     return np.vstack([box.draw(rng) for _ in range(times)])
 
 
@@ -40,17 +34,17 @@ def test_wide_data_need_nothing_as_large_as_the_square_of_their_features():
     X = np.random.default_rng(0).standard_normal((50, 3000))
     tracemalloc.start()
     try:
-        draw(pca_reference, X)
+        draw("pca", X)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     assert peak < 12 * X.nbytes < 0.25 * 3000**2 * 8
 
 
-@pytest.mark.parametrize("kind", [pca_reference, uniform_reference])
+@pytest.mark.parametrize("kind", ["pca", "uniform"])
 def test_draws_fill_the_box_along_the_axes_or_the_columns(kind):
     X = rotated_box()
-    axes = np.linalg.svd(X - X.mean(axis=0))[2] if kind is pca_reference else np.eye(4)
+    axes = np.linalg.svd(X - X.mean(axis=0))[2] if kind == "pca" else np.eye(4)
     drawn, scores = draw_many(kind, X, 20) @ axes.T, X @ axes.T
     size = np.ptp(scores, axis=0)
     assert (drawn >= scores.min(axis=0) - 1e-9 * size).all()
@@ -59,7 +53,7 @@ def test_draws_fill_the_box_along_the_axes_or_the_columns(kind):
     assert_allclose(np.corrcoef(drawn.T), np.eye(4), atol=0.06)
 
 
-@pytest.mark.parametrize("kind", [pca_reference, normal_reference])
+@pytest.mark.parametrize("kind", CLOUDS)
 def test_draws_have_the_mean_and_the_covariances_of_the_data(kind):
     X = rotated_box(2000)
     drawn = draw_many(kind, X, 20)
@@ -73,11 +67,11 @@ def test_references_have_the_moments_of_copies():
     rng = np.random.default_rng(10)
     X, masses = rng.normal(size=(200, 3)) * [1, 3, 5], rng.integers(1, 4, 200).astype(float)
     copies = np.repeat(X, masses.astype(int), axis=0)
-    for kind in (normal_reference, pca_reference):
-        one, other = kind(X, masses), kind(copies)
+    for kind in CLOUDS:
+        one, other = reference_of(kind, X, masses), reference_of(kind, copies)
         assert_allclose(one.mean, other.mean)
         assert_allclose(np.abs(one.axes), np.abs(other.axes), atol=1e-9)
-    one, other = normal_reference(X, masses), normal_reference(copies)
+    one, other = (reference_of("normal", *data) for data in ((X, masses), (copies,)))
     deviations, copied = one.spread[1], other.spread[1]
     assert_allclose(deviations, copied, rtol=2e-3)  # n - 1 of fewer cases
     assert one.n_cases == 200

@@ -9,7 +9,7 @@ from rskc import RobustSparseKMeans
 from rskc.inputs.validation import PRECISIONS, validated
 from rskc.selection import Clest
 from rskc.selection.findings import describe
-from rskc.selection.subsample import draw, draw_cases, evenly_drawn, gather, with_length
+from rskc.selection.subsample import draw, draw_cases, evenly_drawn, with_length
 from search_kinds import corners, search_of
 from skips import skip_without
 from table_kinds import TABLES, each_table
@@ -32,7 +32,7 @@ def test_few_of_very_many_cases_take_little_memory():
 
 def test_a_table_that_is_small_enough_is_itself():
     X = corners()
-    assert gather(X, draw(60, None, 60, 0).cases) is X
+    assert draw(X, None, 60, 0)[1].X is X
 
 
 @each_table
@@ -40,11 +40,11 @@ def test_the_same_cases_of_every_kind_of_table(kind):
     X = corners(n=400)
     search = Clest(RobustSparseKMeans())
     table = with_length(validated(search, TABLES[kind](X), reset=True, dtype=PRECISIONS))
-    gathered = gather(table, draw(400, None, 37, 5).cases)
+    gathered = draw(table, None, 37, 5)[1].X
     assert isinstance(gathered, np.ndarray)
     assert gathered.flags.c_contiguous
     assert_array_equal(gathered, X[draw_cases(400, 37, 5)])
-    assert_array_equal(gather(table, None), X)
+    assert_array_equal(draw(table, None, 400, 5)[1].X, X)
 
 
 def test_only_the_wanted_rows_of_dask_travel_and_other_blocks_are_not_read():
@@ -60,7 +60,7 @@ def test_only_the_wanted_rows_of_dask_travel_and_other_blocks_are_not_read():
 
     table = array.map_blocks(block, chunks=((10,) * 100, (1,)), dtype=float)
     read.clear()  # Dask may have tried it
-    gathered = gather(table, draw(1000, None, 5, 3).cases)
+    gathered = draw(table, None, 5, 3)[1].X
     assert_array_equal(gathered[:, 0], draw_cases(1000, 5, 3))
     assert len(read) <= 5
 
@@ -80,18 +80,19 @@ def test_cases_are_drawn_in_proportion(seed, n, number):
 
 def test_of_a_large_table_heavy_cases_are_drawn_and_count_alike():
     weights = np.r_[np.full(50, 99.0), np.full(4950, 1.0), np.zeros(100)]
-    drawn = draw(5100, weights, 500, seed=0)
-    assert drawn.cases is not None
-    assert len(drawn.cases) <= 500
-    assert set(range(50)) <= set(drawn.cases)  # each is 5 of the 500
+    table = np.arange(5100.0)[:, None]
+    cases, drawn = draw(table, weights, 500, seed=0)
+    assert_array_equal(drawn.X[:, 0], cases)
+    assert len(cases) <= 500
+    assert set(range(50)) <= set(cases)  # each is 5 of the 500
     assert drawn.weights.sum() == 500
     assert_allclose(drawn.weights[:50], 5, atol=1)
     assert (drawn.weights[50:] == 1).all()
-    assert drawn.cases.max() < 5000
-    assert_array_equal(drawn.cases, draw(5100, weights, 500, seed=0).cases)
-    equal = draw(1000, np.r_[0.0, np.full(999, 0.3)], 100, seed=0)
+    assert cases.max() < 5000
+    assert_array_equal(cases, draw(table, weights, 500, seed=0)[0])
+    cases, equal = draw(table[:1000], np.r_[0.0, np.full(999, 0.3)], 100, seed=0)
     assert equal.weights is None
-    assert len(equal.cases) == 100
+    assert len(cases) == 100
 
 
 def test_a_search_on_some_cases_says_how_they_were_drawn():

@@ -10,7 +10,7 @@ import numpy as np
 
 from rskc.inputs.validation import check_choice, check_integer, check_real
 from rskc.metrics import classification_error_rate
-from rskc.selection.references import REFERENCES, Reference
+from rskc.selection.references import REFERENCES, Reference, reference_of
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import Search, check_clusters, configured, fit_quietly
 from rskc.selection.subsample import Sample
@@ -143,7 +143,7 @@ class Clest(Search):
         check_clusters(self.n_clusters, 2, n // 3)
         check_integer("n_splits", self.n_splits, 1)
         check_integer("n_references", self.n_references, 1)
-        check_choice("reference", self.reference, tuple(REFERENCES))
+        check_choice("reference", self.reference, REFERENCES)
         check_choice("rule", self.rule, tuple(RULES))
         check_real("level", self.level, 0, 1)
 
@@ -151,7 +151,7 @@ class Clest(Search):
         numbers = check_clusters(self.n_clusters, 2, sample.shape[0] // 3)
         kinds = [(DATA, b) for b in range(self.n_splits)]
         kinds += [(REFERENCE, b) for b in range(self.n_references)]
-        reference = REFERENCES[self.reference](sample.X, sample.masses)
+        reference = reference_of(self.reference, sample.X, sample.masses)
         work = partial(_split_error, sample, reference, self._for_comparisons(), runner.seed)
         results = runner.run("Clest", work, [(*kind, K) for kind in kinds for K in numbers])
         cers = np.array([result["cer"] for result in results]).reshape(-1, len(numbers))

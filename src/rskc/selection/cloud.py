@@ -12,7 +12,7 @@ from scipy.stats import t as student
 from rskc.exceptions import ParameterError
 from rskc.inputs.validation import is_word
 from rskc.selection.checkpoint import Result
-from rskc.selection.references import CLOUDS, SPREADS, stepped_reference
+from rskc.selection.references import CLOUDS, reference_of, stepped_reference
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
 from rskc.selection.search import configured, fit_quietly
 from rskc.selection.subsample import Sample
@@ -107,9 +107,9 @@ def _cluster_index(
         K, sample = 2, sample.take((labels == first) | (labels == second))
     if kind != DATA:
         if _has_categories(columns):
-            cloud = stepped_reference(sample.X, columns, SPREADS[kind], sample.masses)
+            cloud = stepped_reference(CLOUDS[kind], sample.X, columns, sample.masses)
         else:
-            cloud = CLOUDS[kind](sample.X, sample.masses)
+            cloud = reference_of(CLOUDS[kind], sample.X, sample.masses)
         sample = replace(sample, X=cloud.draw(rng_of(seed, *key)))
     try:
         model = configured(estimator, seed_of(seed, *key), n_clusters=K)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -30,7 +30,6 @@ from rskc.selection.search import (
 from rskc.selection.subsample import Sample
 from rskc.solver import Warm, solve_near, solve_path
 from rskc.solver.alternate import count_active
-from rskc.solver.groups import FeatureGroups
 
 # This share of the bounds is spaced evenly; the others close in on the choice.
 SPACED_SHARE = 0.6
@@ -130,14 +129,12 @@ class GapL1(Search):
         model = configured(self._for_comparisons(), runner.seed % 2**32, **settings)
         once = fit_quietly(clone(model), sample)
         clean = sample.take(~(once.trimmed_ | once.outliers_))
-        sets = _Sets(sample, clean, runner.seed, self._groups)
-        n_units = self._n_units(sample.shape[1])
-        path = _GapPath(sets, model, runner, self.n_permutations)
+        path = _GapPath(_Sets(sample, clean, model, runner.seed), runner, self.n_permutations)
         if not is_integer(self.l1_bounds):
-            path.solve(check_bounds(self.l1_bounds, n_units))
+            path.solve(check_bounds(self.l1_bounds, self._n_units))
         else:
             n_spaced = max(2, round(SPACED_SHARE * self.l1_bounds))
-            path.solve(spaced_bounds(n_spaced, n_units), more=self.l1_bounds - n_spaced)
+            path.solve(spaced_bounds(n_spaced, self._n_units), more=self.l1_bounds - n_spaced)
             for _ in range(self.l1_bounds - n_spaced):
                 path.close_in()
         self.table_ = path.table()
@@ -166,12 +163,14 @@ def within_one_error(table: Any) -> int:
     return int(np.argmax(table.gap >= table.gap[largest] - table.standard_error[largest]))
 
 
+@dataclass
 class _GapPath:
     """The data (set 0) and its permutations, solved for more and more bounds."""
 
-    def __init__(self, sets: _Sets, model: RobustSparseKMeans, runner: Runner, n: int):
-        self.runner, self.sets, self.model, self.numbers = runner, sets, model, range(n + 1)
-        self.results: dict[float, list[Result]] = {}  # for each bound, the result of each set
+    sets: _Sets
+    runner: Runner
+    n_permutations: int
+    results: dict[float, list[Result]] = field(default_factory=dict)  # by bound, of each set
 
     def solve(self, bounds: np.ndarray, near: Sequence[list[Result]] = (), more: int = 0) -> None:
         """Solve all sets along the bounds; ``more`` bounds will follow.
@@ -179,18 +178,27 @@ class _GapPath:
         Or for one bound, from the results ``near`` it.
         """
         name, place = ("L1 bounds between", (len(self.results),)) if near else ("L1 bounds", ())
-        keys: list[Key] = [(*place, number) for number in self.numbers]
-        work = partial(_solve_set, self.sets, self.model, bounds, near)
+        keys: list[Key] = [(*place, number) for number in range(self.n_permutations + 1)]
+        work = partial(self.sets.solve, bounds, near)
         results = self.runner.run(name, work, keys, more * len(keys))
         for i, bound in enumerate(bounds):
             self.results[float(bound)] = [{k: v[i] for k, v in r.items()} for r in results]
 
     def close_in(self) -> None:
-        """Solve for one more bound, in the gap between two others where the choice is open."""
-        bounds = np.array(sorted(self.results))
-        place = _widest_in_question(bounds, self.table())
-        if place is not None:
-            low, high = bounds[place : place + 2]
+        """Solve for one more bound, between two others where the choice is open.
+
+        That is below the choice or, where these are narrow, in the wider of the intervals next to
+        the largest gap.
+        """
+        bounds, table = np.array(sorted(self.results)), self.table()
+        ratios = bounds[1:] / bounds[:-1]
+        choice, largest = within_one_error(table), int(table.gap.argmax())
+        nearby = [i for i in (largest - 1, largest) if 0 <= i < len(ratios)]
+        if choice > 0 and ratios[choice - 1] > MIN_BOUND_RATIO:
+            nearby = [choice - 1]
+        widest = max(nearby, key=lambda i: ratios[i])
+        if ratios[widest] > MIN_BOUND_RATIO:
+            low, high = bounds[widest : widest + 2]
             self.solve(np.array([np.sqrt(low * high)]), [self.results[low], self.results[high]])
 
     def table(self) -> Any:
@@ -219,17 +227,6 @@ class _GapPath:
         return np.maximum.accumulate(values) if name == "log_objective" else values
 
 
-def _widest_in_question(bounds: np.ndarray, table: Any) -> int | None:
-    """Find the interval below the choice or, if narrow, the wider one next to the largest gap."""
-    ratios = bounds[1:] / bounds[:-1]
-    choice, largest = within_one_error(table), int(table.gap.argmax())
-    if choice > 0 and ratios[choice - 1] > MIN_BOUND_RATIO:
-        return choice - 1
-    nearby = [i for i in (largest - 1, largest) if 0 <= i < len(ratios)]
-    wide = [i for i in nearby if ratios[i] > MIN_BOUND_RATIO]
-    return max(wide, key=lambda i: ratios[i], default=None)
-
-
 class _Sets(NamedTuple):
     """The data (number 0), and permutations of their clean cases.
 
@@ -239,52 +236,51 @@ class _Sets(NamedTuple):
 
     data: Sample
     clean: Sample
+    model: RobustSparseKMeans
     seed: int
-    groups: FeatureGroups | None
 
     def draw(self, number: int) -> Sample:
         """Return one of the sets, always the same for its number."""
         if number == 0:
             return self.data
         rng, clean = rng_of(self.seed, number), self.clean
-        drawn = permuted(clean.X, rng, self.groups, clean.weights)
+        groups = self.model.feature_groups
+        drawn = permuted(clean.X, rng, groups, clean.weights)
         while (lacking := self.data.shape[0] - drawn.shape[0]) > 0:
             # As many cases as the data have: fewer fit more closely, and seem to have clusters.
-            more = permuted(clean.X, rng, self.groups, clean.weights)[:lacking]
+            more = permuted(clean.X, rng, groups, clean.weights)[:lacking]
             drawn = vstack([drawn, more], "csr") if issparse(more) else np.vstack([drawn, more])
         return replace(self.data, X=drawn)
 
+    def solve(self, bounds: np.ndarray, near: Sequence[list[Result]], key: Key) -> Result:
+        """Solve one of the sets for the bounds, upwards, each from the one before.
 
-def _solve_set(
-    sets: _Sets, model: Any, bounds: np.ndarray, near: Sequence[list[Result]], key: Key
-) -> Result:
-    """Solve one of the sets for the bounds, upwards, each from the one before.
-
-    Where ``near`` has results for its neighbors, there is one bound, and it is solved from these.
-    """
-    number = key[-1]
-    model, sample = configured(model, seed_of(sets.seed, *key)), sets.draw(number)
-    with fitting.solver_settings(model.verbose):
-        engine = fitting.make_engine(model, sample.X, sample.masses)
-        problem = fitting.make_problem(model, engine)
-        problems = [replace(problem, l1_bound=float(s), n_features=None) for s in bounds]
-        with fitting.overflow_explained(model, engine, sample.X):
-            if near:
-                neighbors = [_warm(results[number]) for results in near]
-                solutions = [solve_near(engine, problems[0], neighbors)]
-            else:
-                starts = fitting.make_starts(model, sample.X, engine, problem)
-                solutions = list(solve_path(engine, problems, starts))
-            solutions[-1].check_finite()
-    to_numpy, groups = engine.arrays.to_numpy, model.feature_groups
-    return {
-        "log_objective": np.log([max(each.mean, TINY) for each in solutions]),
-        "n_features": np.array([count_active(groups, each.weights) for each in solutions]),
-        "labels": np.array([each.labels for each in solutions]),
-        # A plain mask, whether a case is trimmed in part or not.
-        "trimmed": np.array([to_numpy(each.trimmed_weighted) for each in solutions]),
-        "weights": np.array([each.weights for each in solutions]),
-    }
+        Where ``near`` has results for its neighbors, there is one bound, and it is solved from
+        these.
+        """
+        number = key[-1]
+        model, sample = configured(self.model, seed_of(self.seed, *key)), self.draw(number)
+        with fitting.solver_settings(model.verbose):
+            engine = fitting.make_engine(model, sample.X, sample.masses)
+            problem = fitting.make_problem(model, engine)
+            problems = [replace(problem, l1_bound=float(s), n_features=None) for s in bounds]
+            with fitting.overflow_explained(model, engine, sample.X):
+                if near:
+                    neighbors = [_warm(results[number]) for results in near]
+                    solutions = [solve_near(engine, problems[0], neighbors)]
+                else:
+                    starts = fitting.make_starts(model, sample.X, engine, problem)
+                    solutions = list(solve_path(engine, problems, starts))
+                solutions[-1].check_finite()
+        to_numpy, groups = engine.arrays.to_numpy, model.feature_groups
+        return {
+            "log_objective": np.log([max(each.mean, TINY) for each in solutions]),
+            "n_features": np.array([count_active(groups, each.weights) for each in solutions]),
+            "labels": np.array([each.labels for each in solutions]),
+            # A plain mask, whether a case is trimmed in part or not.
+            "trimmed": np.array([to_numpy(each.trimmed_weighted) for each in solutions]),
+            "weights": np.array([each.weights for each in solutions]),
+        }
 
 
 def _warm(result: Result) -> Warm:

@@ -127,7 +127,7 @@ class GridSearch(Search):
     def _search(self, sample: Sample, runner: Runner) -> None:
         import pandas as pd
 
-        paths = self._paths(sample.shape[0], self._n_units(sample.shape[1]))
+        paths = self._paths(sample.shape[0], self._n_units)
         fits = fit_paths(paths, sample, self._for_comparisons(), runner, describe_fit)
         settings = list(chain(*paths))
         table = pd.DataFrame(
@@ -237,6 +237,10 @@ def describe_fit(model: Any, sample: Sample) -> Result:
     in part.
     """
     weights = np.ones(sample.shape[0]) if sample.weights is None else sample.weights
+    regular, silhouette = ~model.outliers_, np.nan
+    if model.n_clusters > 1 and regular.any():
+        silhouettes = revised_silhouette(model, sample.X).values
+        silhouette = mean_by_weight(silhouettes[regular], weights[regular])
     return {
         "labels": model.labels_,
         "trimmed": model.trimmed_,
@@ -250,21 +254,12 @@ def describe_fit(model: Any, sample: Sample) -> Result:
         "within": model.inertia_ / weights[~model.trimmed_weighted_].sum(),
         "n_features": count_active(model.feature_groups, model.feature_weights_),
         "n_outliers": np.count_nonzero(model.outliers_),
-        "silhouette": _silhouette(model, sample),
+        "silhouette": silhouette,
     }
 
 
 FIGURES = ["l1_bound", "n_trim", "objective", "inertia", "within", "n_features", "n_outliers"]
 FIGURES += ["silhouette"]
-
-
-def _silhouette(model: Any, sample: Sample) -> float:
-    """Mean revised silhouette of the cases that are not outliers."""
-    if model.n_clusters == 1 or model.outliers_.all():
-        return np.nan
-    regular, weights = ~model.outliers_, sample.weights
-    values = revised_silhouette(model, sample.X).values[regular]
-    return mean_by_weight(values, None if weights is None else weights[regular])
 
 
 # ---- Half-samples

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -24,22 +24,21 @@ OUTLYING_MADS = 3.5
 # correlate, with 1 nearly all that categories show. It is limited to the second number: otherwise
 # columns that agree in nearly all cases would be one cloud.
 CORRELATION_POWER, MAX_CORRELATION = 0.3, 0.7
-
-
-Spread = tuple[str, Any, Any]  # a distribution of NumPy's generators, and its parameters
-NORMAL, EVEN = ("normal", 0.0, 1.0), ("uniform", -np.sqrt(3), np.sqrt(3))  # variance 1
+# What Clest may draw; and the clouds that half-samples are compared with, a normal one and one with
+# edges: clusters of an even spread are more compact than those of a normal one.
+REFERENCES, CLOUDS = ("pca", "uniform"), ("normal", "pca")
 
 
 @dataclass(frozen=True)
 class Reference:
     """One cloud of cases without clusters, as large as the data and with their missing cells."""
 
-    spread: Spread  # of the places of cases along the axes
+    spread: tuple[str, Any, Any]  # along the axes: of NumPy's generators, with its parameters
     axes: np.ndarray | None  # (rank, p) from the mean; None for the columns themselves
     mean: np.ndarray  # (p,)
     missing: np.ndarray | None  # (n, p) mask
     n_cases: int
-    categories: list[Categories] = field(default_factory=list)
+    categories: Sequence[Categories] = ()
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a data set."""
@@ -55,54 +54,29 @@ class Reference:
         return drawn
 
 
-def uniform_reference(X: np.ndarray, masses: np.ndarray | None = None) -> Reference:
-    """Let each column be drawn on its own, evenly between its ends."""
-    filled, missing = _filled(X, masses)
-    low, high = filled.min(axis=0), filled.max(axis=0)
-    return Reference(("uniform", low, high), None, low, missing, len(filled))
+def reference_of(kind: str, X: np.ndarray, masses: np.ndarray | None = None) -> Reference:
+    """Let cases be drawn from one cloud like the data.
 
-
-def pca_reference(X: np.ndarray, masses: np.ndarray | None = None) -> Reference:
-    """Let cases be drawn evenly in a box along the principal axes, so that correlations stay."""
-    return _along_axes(X, masses, lambda scores, _: ("uniform", scores.min(0), scores.max(0)))
-
-
-def normal_reference(X: np.ndarray, masses: np.ndarray | None = None) -> Reference:
-    """Let cases be drawn from a normal cloud with the principal axes of the data."""
-    root = np.sqrt(max(X.shape[0] - 1, 1))
-    return _along_axes(X, masses, lambda _, sizes: ("normal", 0.0, sizes / root))
-
-
-def _along_axes(
-    X: np.ndarray, masses: np.ndarray | None, spread: Callable[[np.ndarray, np.ndarray], Spread]
-) -> Reference:
-    """Let cases be drawn along the principal axes.
-
-    ``spread`` is told the scores (n, rank) and the singular values (rank,), of n cases that count
-    the same. The axes come from the n x p data: nothing is p x p.
+    "uniform": each column on its own, evenly between its ends. "pca": evenly in a box along the
+    principal axes, so that correlations stay. "normal": from a normal cloud with these axes. They
+    come from the n x p data: nothing is p x p.
     """
     filled, missing = _filled(X, masses)
-    mean = filled.mean(axis=0) if masses is None else masses @ filled / masses.sum()
+    n, low = len(filled), filled.min(axis=0)
+    if kind == "uniform":
+        return Reference(("uniform", low, filled.max(axis=0)), None, low, missing, n)
+    masses = np.ones(n) if masses is None else masses
+    mean = masses @ filled / masses.sum()
     centered = filled - mean
     if not np.isfinite(centered).all():
         raise ValueError("The squares of X overflow: its cells are too large. Rescale its columns.")
-    if masses is None:
-        left, sizes, axes = np.linalg.svd(centered, full_matrices=False)
-        scores = left * sizes
-    else:
-        roots = np.sqrt(masses / masses.mean())
-        _, sizes, axes = np.linalg.svd(centered * roots[:, None], full_matrices=False)
-        scores = centered @ axes.T
-    return Reference(spread(scores, sizes), axes, mean, missing, len(filled))
-
-
-REFERENCES: dict[str, Callable[[np.ndarray, np.ndarray | None], Reference]] = {
-    "pca": pca_reference,
-    "uniform": uniform_reference,
-}
-# Clouds without clusters along the principal axes: a normal one, and one with edges. Clusters of an
-# even spread are more compact than those of a normal one. And how they spread in steps.
-CLOUDS, SPREADS = (normal_reference, pca_reference), (NORMAL, EVEN)
+    roots = np.sqrt(masses / masses.mean())
+    _, sizes, axes = np.linalg.svd(centered * roots[:, None], full_matrices=False)
+    if kind == "normal":
+        return Reference(("normal", 0.0, sizes / np.sqrt(max(n - 1, 1))), axes, mean, missing, n)
+    scores = centered @ axes.T
+    ends = scores.min(axis=0), scores.max(axis=0)
+    return Reference(("uniform", *ends), axes, mean, missing, n)
 
 
 def permuted(
@@ -148,7 +122,7 @@ def _copies(n: int, weights: np.ndarray | None, rng: np.random.Generator) -> np.
 
 
 def stepped_reference(
-    X: np.ndarray, columns: np.ndarray, spread: Spread, masses: np.ndarray | None = None
+    kind: str, X: np.ndarray, columns: np.ndarray, masses: np.ndarray | None = None
 ) -> Reference:
     """Let cases be drawn from one cloud, whose numbers become categories where the data have some.
 
@@ -178,6 +152,8 @@ def stepped_reference(
         sizes = masses @ (np.nan_to_num(X[:, features]) > 0)
         values = np.nanmax(X[:, features], axis=0, initial=0.0)
         categories.append(Categories(features, sizes / max(sizes.sum(), 1e-300), values))
+    even = -np.sqrt(3), np.sqrt(3)  # variance 1
+    spread = ("normal", 0.0, 1.0) if kind == "normal" else ("uniform", *even)
     return Reference(spread, (axes * scale[:, None]).T, mean, missing, len(X), categories)
 
 

@@ -182,11 +182,8 @@ class Progress:
             fit.call_on_fit_task_end(estimator=self._search)
 
     def close(self) -> None:
-        """Close the bar."""
+        """Close the bar, and tell the callbacks that the search is over."""
         self._bar.close()
-
-    def end(self) -> None:
-        """Tell the callbacks that the search is over."""
         self._end_stage()
         if self._root is not None:
             self._root.call_on_fit_task_end(estimator=self._search, X=self._X)

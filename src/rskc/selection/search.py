@@ -35,7 +35,7 @@ from rskc.model.cells import extreme_columns, shows_outlying_cells, without_extr
 from rskc.model.fitting import fit, groups_of, make_engine, make_starts
 from rskc.selection.checkpoint import Checkpoint
 from rskc.selection.runner import Progress, Runner
-from rskc.selection.subsample import Sample, draw, gather, with_length
+from rskc.selection.subsample import Sample, draw, with_length
 from rskc.solver import Problem
 from rskc.solver.groups import FeatureGroups, as_plain
 from rskc.utils.wording import count
@@ -117,25 +117,24 @@ class Search(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
         n_used = n if weights is None else int(np.count_nonzero(weights))
         n_used = n_used if most is None else min(n_used, most)
         self._groups = self._groups_of(p)
-        self._check(n_used, self._n_units(p))
+        self._n_units = p if self._groups is None else len(self._groups)
+        self._check(n_used, self._n_units)
         jobs = self.n_jobs
         if jobs is not None and (not is_integer(jobs) or jobs == 0):
             raise ParameterError("n_jobs", jobs, "must be None or an integer other than 0.")
-        with closing(Checkpoint(self.checkpoint, self._identity())) as store:
-            cases, drawn_weights = draw(n, weights, most, int(store.identity["seed"]))
-            sample = Sample(gather(table, cases), drawn_weights)
-            self.samples_used_ = np.arange(n) if cases is None else cases
+        checkpoint = Checkpoint(self.checkpoint, self._identity())
+        with closing(checkpoint) as store, closing(Progress(self.progress, self, X)) as progress:
+            seed = int(store.identity["seed"])
+            self.samples_used_, sample = draw(table, weights, most, seed)
             store.claim(data=_hash_of(sample))
-            with closing(Progress(self.progress, self, X)) as progress:
-                runner = Runner(store, jobs, progress, n_cells=math.prod(sample.shape))
-                self._search(self._without_extremes(sample), runner)
-        self.n_samples_, self.n_samples_used_ = n, sample.shape[0]
-        model = clone(self.estimator).set_params(**self._chosen())
-        if model.get_params().get("random_state", 0) is None:
-            model.set_params(random_state=runner.seed % 2**32)
-        self.best_estimator_ = model
-        self._refit(X, {} if given is None else {"sample_weight": given}, sample.X is table)
-        progress.end()
+            runner = Runner(store, jobs, progress, n_cells=math.prod(sample.shape))
+            self._search(self._without_extremes(sample), runner)
+            self.n_samples_, self.n_samples_used_ = n, sample.shape[0]
+            model = clone(self.estimator).set_params(**self._chosen())
+            if model.get_params().get("random_state", 0) is None:
+                model.set_params(random_state=seed % 2**32)
+            self.best_estimator_ = model
+            self._refit(X, {} if given is None else {"sample_weight": given}, sample.X is table)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -259,9 +258,6 @@ class Search(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
         """Return the groups of the estimator, which may name features; a category is one too."""
         given = self.estimator.get_params(deep=False).get("feature_groups")
         return groups_of(self, given, p)
-
-    def _n_units(self, p: int) -> int:
-        return p if self._groups is None else len(self._groups)
 
     def _identity(self) -> dict[str, str | None]:
         """Return all that results depend on but the data; a seed of None is the checkpoint's."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -56,7 +56,8 @@ class Sample:
         if issparse(self.X):
             return self.X
         rng, smooth = np.random.default_rng(0), {}
-        for j in _of_few_values(self.X):
+        some = np.sort(self.X[:: max(1, len(self.X) // SOME_CASES)], axis=0)  # NaN is the last
+        for j in np.flatnonzero((some[1:] > some[:-1]).sum(axis=0) < MOST_STEPS):
             column = self.X[:, j]
             values = np.unique(column[~np.isnan(column)])
             if FEWEST_STEPS <= len(values) <= MOST_STEPS:
@@ -75,19 +76,6 @@ class Sample:
         return Sample(self.X[cases], None if self.weights is None else self.weights[cases])
 
 
-def _of_few_values(X: np.ndarray) -> np.ndarray:
-    """Return the features that may have steps: some cases of theirs have few values."""
-    some = np.sort(X[:: max(1, len(X) // SOME_CASES)], axis=0)  # NaN is the last
-    return np.flatnonzero((some[1:] > some[:-1]).sum(axis=0) < MOST_STEPS)
-
-
-class Drawn(NamedTuple):
-    """Which cases of a table a search works on."""
-
-    cases: np.ndarray | None = None  # their numbers upwards; None for all
-    weights: np.ndarray | None = None  # what they count; None if all count the same
-
-
 def with_length(table: Any) -> Any:
     """Return a table that knows how many cases it has; Dask may have to read it for that."""
     if not is_dask(table) or not np.isnan(table.shape[0]):
@@ -101,23 +89,27 @@ def draw_cases(n: int, n_used: int, seed: int) -> np.ndarray:
     return np.sort(rng_of(seed, DRAW).choice(n, n_used, replace=False, shuffle=False))
 
 
-def draw(n: int, weights: np.ndarray | None, most: int | None, seed: int) -> Drawn:
-    """Draw at most this many cases of a table; those of weight 0 never.
+def draw(
+    table: Any, weights: np.ndarray | None, most: int | None, seed: int
+) -> tuple[np.ndarray, Sample]:
+    """Read at most this many cases of a table, those of weight 0 never; their numbers come first.
 
     By weight, cases are drawn in proportion to it, and count alike afterwards; one that is so heavy
     that it is drawn several times counts as often.
     """
-    if weights is None:
-        return Drawn(None if most is None or most >= n else draw_cases(n, most, seed))
-    counted = np.flatnonzero(weights)
-    if most is None or len(counted) <= most:
-        return Drawn(None if len(counted) == n else counted, weights[counted])
-    rng = rng_of(seed, DRAW)
-    hits = np.zeros(n)
-    order = rng.permutation(counted)
-    hits[order] = evenly_drawn(weights[order], most, rng)
-    cases = np.flatnonzero(hits)
-    return Drawn(cases, None if (hits[cases] == 1).all() else hits[cases])
+    n = int(table.shape[0])
+    cases = np.arange(n) if weights is None else np.flatnonzero(weights)
+    if most is None or len(cases) <= most:
+        weights = None if weights is None else weights[cases]
+    elif weights is None:
+        cases = draw_cases(n, most, seed)
+    else:
+        rng, hits = rng_of(seed, DRAW), np.zeros(n)
+        order = rng.permutation(cases)
+        hits[order] = evenly_drawn(weights[order], most, rng)
+        cases = np.flatnonzero(hits)
+        weights = None if (hits[cases] == 1).all() else hits[cases]
+    return cases, Sample(gather(table, cases), weights)
 
 
 def evenly_drawn(weights: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
@@ -130,18 +122,18 @@ def evenly_drawn(weights: np.ndarray, number: int, rng: np.random.Generator) -> 
     return np.diff(np.ceil(ends).astype(np.int64), prepend=0)
 
 
-def gather(table: Any, cases: np.ndarray | None) -> Any:
-    """Return cases of a table in memory, None for all; an array or matrix is then itself.
+def gather(table: Any, cases: np.ndarray) -> Any:
+    """Return cases of a table in memory; an array or matrix of which these are all is itself.
 
     Of a Dask array only the blocks are read that have some of them.
     """
     drawn = table
-    if cases is not None and is_on_device(table):
+    if len(cases) < table.shape[0] and is_on_device(table):
         from array_api_compat import array_namespace, device
 
         xp = array_namespace(table)
         drawn = xp.take(table, xp.asarray(cases, device=device(table)), axis=0)
-    elif cases is not None:
+    elif len(cases) < table.shape[0]:
         drawn = table[cases]
     if issparse(drawn) or (drawn is table and isinstance(table, np.ndarray)):
         return drawn
