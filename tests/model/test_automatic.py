@@ -12,7 +12,6 @@ from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.datasets import make_simulation
 from rskc.engines import engine_for
 from rskc.metrics import classification_error_rate
-from rskc.model import automatic
 from rskc.model.automatic import FeatureTests, rank_tests, ranks_of
 from rskc.model.outliers import far_of, judge
 
@@ -41,35 +40,24 @@ def cells():
     return X
 
 
-def test_the_statistic_is_a_one_way_f_on_ranks(cells):
-    groups = np.arange(60) // 20
-    found = rank_tests(ranks_of(cells), groups, 3)
-    for j in (0, 1, 3, 4):
-        ranks = rankdata(cells[:, j])
-        expected = f_oneway(*(ranks[groups == k] for k in range(3)))
-        assert_allclose(found.statistics[j], expected.statistic)
-        assert_allclose(found.p_values[j], expected.pvalue)
-        # Kruskal and Wallis's test has the same order of features.
-        h = kruskal(*(cells[groups == k, j] for k in range(3))).statistic
-        assert_allclose(found.statistics[j], (h / 2) / ((59 - h) / 57))
-    assert (found.statistics[2], found.p_values[2]) == (0, 1)
-
-
-def test_missing_cells_and_left_out_cases_are_left_out(cells):
+@pytest.mark.parametrize("share", [0, 0.2])
+def test_the_statistic_is_a_one_way_f_on_the_ranks_of_observed_cells(cells, share):
     rng, groups = np.random.default_rng(1), np.arange(60) // 20
-    holes = np.where(rng.random(cells.shape) < 0.2, np.nan, cells)
-    found = rank_tests(ranks_of(holes), groups, 3)
+    cells[rng.random(cells.shape) < share] = np.nan
+    some = np.where(np.arange(60) % 7 == 0, -1, groups)  # cases that are left out are ranked
+    found, left = (rank_tests(ranks_of(cells), each, 3) for each in (groups, some))
     for j in (0, 1, 3, 4):
-        seen = ~np.isnan(holes[:, j])
-        ranks, own = rankdata(holes[seen, j]), groups[seen]
-        expected = f_oneway(*(ranks[own == k] for k in range(3)))
-        assert_allclose(found.statistics[j], expected.statistic)
-        assert_allclose(found.p_values[j], expected.pvalue)
-    some = np.where(np.arange(60) % 7 == 0, -1, groups)
-    left = rank_tests(ranks_of(cells), some, 3)
-    ranks = rankdata(cells[:, 0])
-    expected = f_oneway(*(ranks[some == k] for k in range(3)))
-    assert_allclose(left.statistics[0], expected.statistic)
+        seen = ~np.isnan(cells[:, j])
+        ranks = rankdata(cells[seen, j])
+        for tests, own in ((found, groups[seen]), (left, some[seen])):
+            expected = f_oneway(*(ranks[own == k] for k in range(3)))
+            assert_allclose(tests.statistics[j], expected.statistic)
+            assert_allclose(tests.p_values[j], expected.pvalue)
+        # Kruskal and Wallis's test has the same order of features.
+        n = len(ranks)
+        h = kruskal(*(cells[seen, j][groups[seen] == k] for k in range(3))).statistic
+        assert_allclose(found.statistics[j], (h / 2) / ((n - 1 - h) / (n - 3)))
+    assert (found.statistics[2], found.p_values[2]) == (0, 1)
 
 
 def test_features_in_chunks_are_tested_alike(cells, monkeypatch):
@@ -238,15 +226,6 @@ def test_outlying_cases_that_are_no_cluster_are_not_named(name):
 
 
 # ---- Parts, by hand
-
-
-def test_of_many_cases_evenly_spaced_ones_are_ranked(monkeypatch):
-    engine = engine_for(np.zeros((100, 2)))
-    assert_array_equal(automatic.ranked_cases(engine)[0], np.arange(100))
-    monkeypatch.setattr(automatic, "cases_to_rank", lambda n, p: np.arange(0, n, 9))
-    numbers, masses = automatic.ranked_cases(engine)
-    assert_array_equal(numbers, np.arange(0, 100, 9))
-    assert masses is None
 
 
 @pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning", "ignore:.* times as far as")

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import rand_score
-from sklearn.utils import get_tags
 
 from definitions import plain_between, plain_distances, plain_means, with_missing
 from rskc import RobustSparseKMeans
@@ -84,32 +83,20 @@ def incomplete_table(rng, n, p, share=0.25):
     return X
 
 
-def move(passes, X, weights, groups, K, max_rounds=10):
-    table = incomplete_engine(X, passes=passes).table(weights)
-    groups, sums, moves = table.single_moves(groups, K, max_rounds)
-    fresh = table.sums(groups, K)
-    assert_allclose(sums.totals, fresh.totals, atol=1e-9)
-    assert_array_equal(sums.counts, fresh.counts)
-    return groups, moves
-
-
-def observed_partitions(rng, X, K, m):
-    """Random groups of cases that are not unobserved, m of them trimmed."""
-    cases = np.flatnonzero(~np.isnan(X).all(axis=1))
-    groups = np.full((3, len(X)), -1, np.int32)
-    for group in groups:
-        mixed = rng.permutation(cases)[m:]
-        group[mixed] = np.arange(len(mixed)) % K
-    return groups
-
-
 @each_pass
 @given(seed=st.integers(0, 10**6), K=st.integers(2, 4))
 def test_single_moves_lower_the_sum_over_observed_cells(passes, seed, K):
     rng = np.random.default_rng(seed)
     X, weights = incomplete_table(rng, 20, 5), rng.random((3, 5))
-    before = observed_partitions(rng, X, K, 0)
-    groups, moves = move(passes, X, weights, before, K)
+    cases = np.flatnonzero(~np.isnan(X).all(axis=1))
+    before = np.full((3, len(X)), -1, np.int32)
+    for group in before:
+        group[rng.permutation(cases)] = np.arange(len(cases)) % K
+    table = incomplete_engine(X, passes=passes).table(weights)
+    groups, sums, moves = table.single_moves(before, K, 10)
+    fresh = table.sums(groups, K)
+    assert_allclose(sums.totals, fresh.totals, atol=1e-9)
+    assert_array_equal(sums.counts, fresh.counts)
     for r, w in enumerate(weights):
         start, end = (plain_within(X, group[r], K, w) for group in (before, groups))
         assert end < start if moves[r] else np.array_equal(groups[r], before[r])
@@ -393,14 +380,6 @@ def test_a_column_without_a_cell_gets_no_weight(options):
     assert not np.isnan(model.transform(dead)).any()
     filled = np.nan_to_num(dead[~np.isnan(dead[:, 1:8]).any(axis=1)], nan=1e9)
     assert np.isfinite(model.transform(filled)).all()
-
-
-def test_missing_cells_are_counted_and_allowed():
-    X = with_missing(clusters()[0])
-    assert get_tags(make_model()).input_tags.allow_nan
-    assert make_model().fit(X).n_missing_ == np.isnan(X).sum() > 0
-    assert make_model().fit(np.nan_to_num(X)).n_missing_ == 0
-    assert isinstance(make_model().fit(X).n_missing_, int)
 
 
 # ---- Data frames

@@ -19,7 +19,7 @@ from rskc.engines import MemoryEngine, SparseEngine, engine_for
 from rskc.engines.sparse import FAR, bytes_of
 from rskc.files import TableError, read_table
 from rskc.metrics import revised_silhouette
-from rskc.selection import Clest, GapL1, GridSearch, Stability
+from search_kinds import each_search, search_of
 from skips import skip_without
 
 METHODS = {
@@ -149,13 +149,6 @@ def test_outlying_cells(tables):
         assert_array_equal(
             fitted(sparse.csr_array(X), **method).labels_, fitted(X, **method).labels_
         )
-
-
-def test_scale_does_not_matter(tables):
-    X = thin()
-    plain = fitted(sparse.csr_array(X), trim=0.1)
-    for scale in (2.0**-400, 2.0**12, 2.0**300):
-        assert_array_equal(fitted(sparse.csr_array(X * scale), trim=0.1).labels_, plain.labels_)
 
 
 def test_the_number_of_threads_changes_no_bit(tables, monkeypatch):
@@ -303,25 +296,13 @@ def test_memory_is_not_that_of_a_dense_copy(method, monkeypatch):
 # ---- Searches
 
 
-@pytest.mark.parametrize(
-    "search",
-    [
-        Clest(RobustSparseKMeans(), [2, 3], n_references=2, n_splits=2),
-        Stability(RobustSparseKMeans(), [2, 3], n_splits=4, n_references=2),
-        GapL1(RobustSparseKMeans(3), l1_bounds=[1.5, 3], n_permutations=2),
-        GridSearch(RobustSparseKMeans(), n_clusters=[2, 3], trims=[0.1], l1_bounds=[2.0]),
-    ],
-    ids=lambda search: type(search).__name__,
-)
-def test_searches_take_row_subsets(search):
+@each_search
+def test_searches_take_row_subsets(name):
     X = thin(120, 15)
-    search.set_params(random_state=0, n_jobs=1, progress=False)
-    matrix = sparse.csr_array(X)
-    found = search.fit(matrix)
-    assert_array_equal(found.best_estimator_.labels_, found.predict(matrix))
-    if not isinstance(search, GapL1):  # its permutations are drawn otherwise
-        expected = search.fit(X)
-        assert found.best_estimator_.n_clusters == expected.best_estimator_.n_clusters
+    matrix, search = sparse.csr_array(X), search_of(name, estimator=RobustSparseKMeans(3))
+    best = search.fit(matrix).best_estimator_
+    assert_array_equal(best.labels_, search.predict(matrix))
+    assert best.n_clusters == search.fit(X).best_estimator_.n_clusters
 
 
 # ---- Pictures
@@ -372,11 +353,8 @@ def test_sparse_columns_are_scaled_and_not_centered(scale):
     assert_array_equal(fitted(scaled, trim=0).labels_, fitted(dense.transform(X), trim=0).labels_)
     with pytest.raises(ValueError, match="centering by a fit to a dense table"):
         dense.transform(matrix)
-
-
-def test_rows_of_sparse_matrices_cannot_be_standardized():
     with pytest.raises(TypeError, match="dense data is required"):
-        RowStandardizer().fit(sparse.csr_matrix(thin()))
+        RowStandardizer().fit(matrix)
 
 
 # ---- Files
@@ -396,6 +374,9 @@ def test_tables_in_sparse_files(tmp_path):
         assert table.n_missing == 0
         turned = read_table(tmp_path / name, features_in_rows=True, drop=[]).data
         assert_allclose(turned.sparse.to_dense().to_numpy(), X.T)
+    fixed = np.column_stack([X[:, :2], np.zeros(40), np.full(40, 2.0)])
+    sparse.save_npz(tmp_path / "fixed.npz", sparse.csr_array(fixed))
+    assert read_table(tmp_path / "fixed.npz").constant == ["x2", "x3"]
     left = read_table(tmp_path / "t.npz", drop=["x3", "x5"])
     assert_allclose(left.data.sparse.to_dense().to_numpy(), np.delete(X, [3, 5], axis=1))
     assert left.dropped == {"x3": "asked for", "x5": "asked for"}
@@ -404,14 +385,6 @@ def test_tables_in_sparse_files(tmp_path):
     (tmp_path / "bad.mtx").write_text("%%MatrixMarket nonsense\n1 2\n")
     with pytest.raises(TableError, match=r"cannot be read as \.mtx"):
         read_table(tmp_path / "bad.mtx")
-
-
-def test_constant_columns_of_a_sparse_file(tmp_path):
-    skip_without("polars")
-    X = thin(40, 12)
-    X[:, 9], X[:, 10], X[:, 11] = 0, 2, [0, 1] * 20
-    sparse.save_npz(tmp_path / "t.npz", sparse.csr_array(X))
-    assert read_table(tmp_path / "t.npz").constant == ["x9", "x10"]
 
 
 @pytest.mark.parametrize("end", ["", ".gz"])

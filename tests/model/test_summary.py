@@ -200,18 +200,11 @@ def test_a_default_index_names_nothing_and_names_are_forgotten():
 # ---- The summary
 
 
-def lines_of(model):
-    return model.summary().splitlines()
-
-
-def test_a_summary_is_short_and_narrow(model):
-    lines = lines_of(model)
+def test_a_summary_is_short_and_narrow_and_says_what_was_asked_and_found(model, table):
+    lines = model.summary().splitlines()
     assert len(lines) <= 26
     assert max(map(len, lines)) < 100
     assert not any(line != line.rstrip() for line in lines)
-
-
-def test_a_summary_says_what_was_asked_and_found(model, table):
     text = " ".join(model.summary().split())
     K, sizes = len(model.cluster_centers_), ", ".join(map(str, np.bincount(model.labels_)))
     assert f"{K} cluster{'s' * (K > 1)} of 60 cases: {sizes}" in text
@@ -271,8 +264,9 @@ def test_long_and_broken_names_are_shortened():
     frame = pd.DataFrame(incomplete(), columns=[c * 10_000 for c in "abcdef"])
     frame.index = [f"{i}\n\t" + "long " * 2000 for i in range(60)]
     model = fit(frame, l1_bound=2.0, max_iter=1)
-    assert max(map(len, lines_of(model))) < 100
-    assert len(lines_of(model)) < 40
+    lines = model.summary().splitlines()
+    assert max(map(len, lines)) < 100
+    assert len(lines) < 40
     assert "aaa... 0." in model.summary()
     assert model.features_frame()["feature"][0] == "a" * 10_000
 

@@ -58,29 +58,16 @@ def test_from_the_cers_of_rskc_follow_its_table_and_its_decision(name):
 # ---- On data
 
 
-def reference_number(name, seed, **params):
-    clest = Clest(MODEL, range(2, 7), **{**HOW, "n_jobs": -1, "random_state": seed, **params})
-    return clest.fit(np.array(golden(name)["data"])).n_clusters_
-
-
 # The refit on clest02 says that two of its cases might be a cluster; they are not.
 small_clusters = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
-rskc_numbers = pytest.mark.parametrize(("name", "K"), [("clest01", 2), ("clest02", 3)])
 
 
 @small_clusters
-@rskc_numbers
+@pytest.mark.parametrize(("name", "K"), [("clest01", 2), ("clest02", 3)])
 def test_clest_finds_the_number_that_rskc_finds(name, K):
     assert golden(name)["K"] == K
-    assert reference_number(name, 0, **FEW) == K
-
-
-@pytest.mark.slow
-@small_clusters
-@rskc_numbers
-def test_clest_finds_the_number_with_nine_seeds_of_ten(name, K):
-    numbers = [reference_number(name, seed) for seed in range(10)]
-    assert numbers.count(K) >= 9, numbers
+    clest = Clest(MODEL, range(2, 7), **HOW, **FEW).fit(np.array(golden(name)["data"]))
+    assert clest.n_clusters_ == K
 
 
 @pytest.mark.parametrize("K", [2, 3, 4])
@@ -101,13 +88,8 @@ def test_clest_takes_other_clusterers(reference):
     assert not hasattr(model, "labels_")
 
 
-def noise(kind, seed, shape=(60, 20)):
-    rng = np.random.default_rng(seed)
-    return rng.uniform(size=shape) if kind == "uniform" else rng.standard_normal(shape)
-
-
 def test_one_cluster_is_fitted_with_equal_weights():
-    X = noise("normal", 1, (40, 5))
+    X = np.random.default_rng(1).standard_normal((40, 5))
     clest = quick_clest((2, 3), level=0.17).fit(X)
     assert clest.n_clusters_ == clest.best_estimator_.n_clusters == 1
     assert (clest.best_estimator_.labels_ == 0).all()
@@ -116,39 +98,18 @@ def test_one_cluster_is_fitted_with_equal_weights():
     assert other.best_estimator_.n_clusters == 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["uniform", "normal"])
 @small_clusters
-def test_data_without_clusters_have_one_nearly_always(kind):
-    model = RobustSparseKMeans(l1_bound=3, trim=0.05)
-    clest = Clest(model, range(2, 6), progress=False, random_state=0)
-    numbers = [clest.fit(noise(kind, seed)).n_clusters_ for seed in range(20)]
-    assert numbers.count(1) >= 17, numbers
-
-
-def numbers_of_both_rules(seed, tried=range(2, 7), **params):
+def test_joining_clusters_is_as_stable_and_the_default_rule_is_not_taken_in():
     """Four clusters of which some lie close together, and four outlying cells."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     centers = np.zeros((4, 60))
     centers[:, :15] = rng.normal(0, 2, (4, 15))
     X = centers[np.arange(100) * 4 // 100] + rng.standard_normal((100, 60))
     for _ in range(4):
         X[rng.integers(100), rng.integers(60)] = 25
-    clest = Clest(MODEL, tried, progress=False, random_state=0, **params).fit(X)
-    return clest.n_clusters_, paper_rule(clest.table_, 0.05, clest.n_references)[1]
-
-
-@small_clusters
-def test_joining_clusters_is_as_stable_and_the_default_rule_is_not_taken_in():
-    assert numbers_of_both_rules(0, (2, 4, 5), **FEW) == (4, 2)
-
-
-@pytest.mark.slow
-@small_clusters
-def test_the_default_rule_finds_four_where_the_paper_joins():
-    numbers = np.array([numbers_of_both_rules(seed) for seed in range(10)])
-    assert np.count_nonzero(numbers[:, 0] == 4) >= 9, numbers
-    assert np.count_nonzero(numbers[:, 1] < 4) >= 4, numbers
+    clest = Clest(MODEL, (2, 4, 5), **HOW, **FEW).fit(X)
+    assert clest.n_clusters_ == 4
+    assert paper_rule(clest.table_, 0.05, clest.n_references)[1] == 2
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -8,7 +8,8 @@ from sklearn.base import clone
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.selection import GapL1, GridSearch
-from search_kinds import HOW, MODEL, corners
+from rskc.selection.findings import describe
+from search_kinds import HOW, MODEL, corners, fitted
 
 
 def grid_of(*settings, model=MODEL, X=None):
@@ -77,3 +78,15 @@ def test_the_number_of_features_of_the_estimator_gives_way():
         best = search.fit(corners()).best_estimator_
         assert best.n_features is None
         assert best.l1_bound is not None
+
+
+def test_the_curve_of_a_grid_is_the_consensus_along_what_was_tried():
+    curve, table = describe(fitted("GridSearch")).curve, fitted("GridSearch").table_
+    labels = [f"{K} clusters, trim {trim}" for K in (2, 3) for trim in (0, 0.1)]
+    assert [line.label for line in curve.lines] == labels
+    for line, rows in zip(curve.lines, np.split(table.consensus.to_numpy(), 4), strict=True):
+        assert_array_equal(line.y, rows)
+    line, place = curve.chosen
+    assert curve.lines[line].y[place] == table.consensus[table.chosen].item()
+    shares = describe(GridSearch(MODEL, 3, None, [0, 0.1], **HOW).fit(corners())).curve
+    assert (shares.by, shares.x.tolist(), len(shares.lines)) == ("trim", [0, 0.1], 1)

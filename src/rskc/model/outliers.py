@@ -159,13 +159,9 @@ class _Scale(NamedTuple):
         unweighted, weighted = map(arrays.spread, roots[::-1])
         return cls(arrays, engine.mass, roots, (weighted, unweighted))
 
-    def limits(self, cutoff: float) -> list[float]:
+    def limits(self, cutoff: float) -> Thresholds:
         """Return the cube roots beyond which a case is flagged."""
-        return [median + cutoff * MAD_FACTOR * deviation for median, deviation in self.spreads]
-
-    def beyond(self, cutoff: float) -> Distances:
-        """Return masks of the cases that each distance flags."""
-        return Thresholds(*self.limits(cutoff)).flag(self.roots)
+        return Thresholds(*(median + cutoff * MAD_FACTOR * mad for median, mad in self.spreads))
 
     def far(self, cutoff: float = CUTOFFS["both"]) -> Distances:
         """Return masks of the cases that each distance flags by the rule "both".
@@ -173,11 +169,11 @@ class _Scale(NamedTuple):
         Every case is judged by its distance to the center without it. Where more than MOST_FLAGGED
         would be flagged, as with few distinct values, only those at the largest distances are.
         """
-        return self.beyond(self.cutoff_for_few(cutoff))
+        return self.limits(self.cutoff_for_few(cutoff)).flag(self.roots)
 
     def n_beyond(self, cutoff: float) -> float:
         """Count the cases that either distance flags."""
-        return self.arrays.count(self.beyond(cutoff).either)
+        return self.arrays.count(self.limits(cutoff).flag(self.roots).either)
 
     def cutoff_for_few(self, cutoff: float) -> float:
         """Return a cut-off beyond which no more than MOST_FLAGGED are; infinite if that is none."""
