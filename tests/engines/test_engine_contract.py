@@ -388,10 +388,10 @@ def test_arrays_are_taken_apart_and_put_together(kind):
         assert_array_equal(kind.numpy(arrays.take(brought, runs)), groups[runs])
     joined = arrays.join([brought, arrays.take(brought, np.array([1]))])
     assert_array_equal(kind.numpy(joined), np.concatenate([groups, groups[1:2]]))
-    row = arrays.only(arrays.take(brought, slice(1, 2)))
+    row = arrays.take(brought, slice(1, 2))[0, ...]
     assert_array_equal(kind.numpy(row), groups[1])
-    assert_array_equal(kind.numpy(arrays.as_run(row)), groups[1:2])
-    assert_array_equal(kind.numpy(arrays.trimmed(brought)), groups < 0)
+    assert_array_equal(kind.numpy(row[None, ...]), groups[1:2])
+    assert_array_equal(kind.numpy(brought < 0), groups < 0)
     out, other = (kind.brought(engine, mask) for mask in (masks, groups < 0))
     assert_array_equal(kind.numpy(arrays.without(brought, out)), np.where(masks, -1, groups))
     assert_array_equal(kind.numpy(out & ~other), masks & (groups >= 0))
@@ -419,7 +419,7 @@ def test_arrays_are_counted_and_distinguished(kind):
     for most in (2, 100):
         expected = NUMPY.first_members(groups[:1], 2, most)
         assert_array_equal(arrays.first_members(first, 2, most), expected)
-    row, out = (arrays.only(kind.brought(engine, part[:1])) for part in (costs, masks))
+    row, out = (kind.brought(engine, part[:1])[0, ...] for part in (costs, masks))
     assert arrays.total(row, out) == costs[0, ~masks[0]].sum()
 
 
@@ -430,7 +430,7 @@ def test_the_spread_is_the_median_and_the_median_deviation(kind, n, infinite):
     costs = np.random.default_rng(n).exponential(size=n)
     costs[:infinite] = np.inf
     engine = plain_engine(kind, np.zeros((n, 1)))
-    row = engine.arrays.only(kind.brought(engine, costs[None]))
+    row = kind.brought(engine, costs[None])[0, ...]
     assert_allclose(engine.arrays.spread(row), NUMPY.spread(costs), rtol=1e-15)
 
 
@@ -441,7 +441,7 @@ def test_cube_roots_are_of_costs_times_the_factor_of_their_group(kind):
     costs[7], factors = np.inf, np.array([1.0, 2.5, 4.0])
     engine = plain_engine(kind, np.zeros((50, 1)))
     arrays = engine.arrays
-    brought = (arrays.only(kind.brought(engine, part[None])) for part in (costs, groups))
+    brought = (kind.brought(engine, part[None])[0, ...] for part in (costs, groups))
     found = kind.numpy(arrays.cube_roots(*brought, factors))
     scaled = [cost * (factors[k] if k >= 0 else 1) for cost, k in zip(costs, groups, strict=True)]
     assert_allclose(found, np.cbrt(scaled), rtol=1e-14)
@@ -514,7 +514,7 @@ def test_unobserved_cases_are_left_out_and_put_back(kind):
         engine.numbers(np.array([0, 4, 35])), np.flatnonzero(~unobserved)[[0, 4, 35]]
     )
     row = np.arange(36, dtype=np.int32)
-    brought = engine.arrays.only(kind.brought(engine, row[None]))
+    brought = kind.brought(engine, row[None])[0, ...]
     returned = kind.numpy(engine.returned(brought, -7))
     assert_array_equal(returned[~unobserved], row)
     assert_array_equal(returned[unobserved], -7)
@@ -780,8 +780,8 @@ def test_totals_medians_and_draws_are_those_of_copies(kind, seed, m):
     uniforms, found = np.array([[0.01, 0.3, 0.77, 0.999]]), []
     for table, grouping, cost in zip(tables, groupings, costs, strict=True):
         arrays, seeds = table.arrays, table.seeding_table()
-        own = arrays.only(cost)
-        out = arrays.only(arrays.trimmed(grouping.groups))
+        own = cost[0, ...]
+        out = (grouping.groups < 0)[0, ...]
         found.append((arrays.total(own, out), *arrays.spread(own), arrays.count(own > 4)))
         assert table.mass == twins.masses.sum()
         assert len(seeds.cases_at(uniforms)[0]) == 4

@@ -390,14 +390,6 @@ class ArrayOps:
 
     # ---- Runs
 
-    def only(self, array: Any) -> Any:
-        """Return the only run (1, n) as (n,)."""
-        return array[0, ...]
-
-    def as_run(self, array: Any) -> Any:
-        """Return an array (n,) as a run (1, n)."""
-        return array[None, ...]
-
     def join(self, parts: Sequence[Any]) -> Any:
         """Return the runs of all parts."""
         array = self.concatenate([labels_of(part) for part in parts])
@@ -415,17 +407,13 @@ class ArrayOps:
         shape = array.shape[0] if array.ndim == 2 else 1, cut.shape[1]
         return PartlyTrimmed(array, np.broadcast_to(cut, shape), np.broadcast_to(left, shape))
 
-    def trimmed(self, groups: Any) -> Any:
-        """Return a mask of the cases that are in no group."""
-        return groups < 0
-
     def as_mask(self, array: Any) -> Any:
         """Return a mask (n,) in which a case that is trimmed in part is named with the others."""
         if not isinstance(array, PartlyTrimmed):
             return array
         cut = array.cut[array.cut >= 0]
-        mask = self.as_run(array.array)
-        return self.only(self.put(mask, np.zeros_like(cut), cut, np.ones(len(cut), bool)))
+        mask = array.array[None, ...]
+        return self.put(mask, np.zeros_like(cut), cut, np.ones(len(cut), bool))[0, ...]
 
     def cuts(self, groups: Any) -> Cuts:
         """Return the cases that are trimmed in part, of those in a group."""
@@ -452,7 +440,7 @@ class ArrayOps:
         """Return the shares of cases in groups (n,) that are kept: 1, but where trimmed in part."""
         shares = np.ones(groups.shape[0])
         if self.masses is not None:
-            cuts = self.cuts(self.as_run(groups))
+            cuts = self.cuts(groups[None, ...])
             shares[cuts.case] -= cuts.gone / self.masses_at(cuts.case)
         return shares
 
@@ -576,8 +564,8 @@ class ArrayOps:
             return total
         case = out.cut[0][out.cut[0] >= 0]
         gone = self.masses_at(case) - out.left[0][out.cut[0] >= 0]
-        values = self.values_at(self.as_run(costs), np.zeros_like(case), case)
-        hidden = self.values_at(self.as_run(out.array), np.zeros_like(case), case)
+        values = self.values_at(costs[None, ...], np.zeros_like(case), case)
+        hidden = self.values_at(out.array[None, ...], np.zeros_like(case), case)
         return total - float((gone * values * (hidden == 0)).sum())
 
     def within(self, groups: Any, costs: Any) -> Any:

@@ -151,7 +151,7 @@ class Summed(NamedTuple):
 
     def and_none_of(self, groups: Any, runs: int, arrays: ArrayOps) -> Summed:
         """Return these, and for more runs, with groups as these are, that no case is summed."""
-        trimmed = arrays.trimmed(groups)
+        trimmed = groups < 0
         none = arrays.without(groups, trimmed | ~trimmed)
         return Summed(arrays.join([self.groups, none]), self.sums.and_empty(runs))
 
@@ -497,7 +497,7 @@ class Engine(CaseData):
 
     def set_aside(self, groups: Any, weights: np.ndarray) -> Any:
         """Return a mask of the trimmed cases of which something that has weight is observed."""
-        trimmed = self.arrays.trimmed(groups)
+        trimmed = groups < 0
         return trimmed & (self._factors(weights[None]) > 0) if self.missing else trimmed
 
     # ---- Distances
@@ -509,7 +509,7 @@ class Engine(CaseData):
         """
         table = self.table(weights[None])
         assignment = table.assign(table.place(centers[None]))
-        return self.arrays.only(assignment.labels)
+        return assignment.labels[0, ...]
 
     def squared(self, centers: np.ndarray, weights: np.ndarray) -> Any:
         """Return weighted squared distances (n, K) of all cases to centers (K, p) in the frame.
@@ -542,7 +542,7 @@ class Engine(CaseData):
         ``sums``, over all features, are those of the groups; they may be changed in place.
         """
         if m == 0:
-            none = self.arrays.trimmed(groups)
+            none = groups < 0
             return Remaining(none & ~none, groups, sums)
         far, largest = self.farthest(self.distances(labels, sums.means()), m)
         return self._without(groups, far, largest, sums)

@@ -338,9 +338,9 @@ class _Table:
         groups = arrays.from_numpy(members)
         nearest = np.asarray(seen.nearest(clusters.solution.centers, weights))
         labels = np.where(members < 0, nearest, members)
-        warm = Warm(arrays.from_numpy(labels), arrays.trimmed(groups), weights)
+        warm = Warm(arrays.from_numpy(labels), groups < 0, weights)
         features = np.arange(engine.n_features)
-        medians = group_medians(engine, features, arrays.as_run(groups), problem.n_clusters)
+        medians = group_medians(engine, features, groups[None, ...], problem.n_clusters)
         problem = replace(clusters.problem, n_trim=problem.n_trim)
         return _Way(problem, warm, engine.restore(medians)[0], members, np.ones(n))
 
@@ -361,7 +361,7 @@ class _Table:
             solution = solve_near(engine, problem, [warm])
         converged = (
             way.clusters is not None
-            and not arrays.differ(arrays.as_run(solution.labels), arrays.as_run(warm.labels))[0]
+            and not arrays.differ(solution.labels[None, ...], warm.labels[None, ...])[0]
             and problem.n_features == way.problem.n_features
         )
         groups, shares = automatic.tested_groups(engine, solution)

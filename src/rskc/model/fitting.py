@@ -415,7 +415,7 @@ def warnings_of(
             n_trim = result.problem.n_trim
             yield fit_warning(kind, size=size, cases=names(first, n), n_trim=n_trim, **means)
     out = solution.trimmed_weighted | solution.trimmed_unweighted | out
-    groups = arrays.as_run(arrays.without(solution.labels, out))
+    groups = arrays.without(solution.labels, out)[None, ...]
     clump = find_clump(engine, solution, arrays.first_members(groups, -1, MOST_CANDIDATES))
     if clump.size > clump.n_nearby:
         yield fit_warning(

@@ -74,7 +74,7 @@ def distances_to(engine: Engine, labels: Any, centers: np.ndarray, weights: np.n
     """Return the squared distances (n,) to centers (K, p), by weights (p,)."""
     arrays = engine.arrays
     placed = engine.place(centers[None])
-    return arrays.only(engine.distances(arrays.as_run(labels), placed, weights[None])) * engine.unit
+    return engine.distances(labels[None, ...], placed, weights[None])[0, ...] * engine.unit
 
 
 def unweighted_to(engine: Engine, labels: Any, centers: np.ndarray) -> Any:
@@ -239,15 +239,15 @@ def reweight(
     flagged = _first_flags(engine, centers, weights, members, thresholds)
     solution: Solution | None = None
     for _ in range(MOST_ROUNDS):
-        held = Held(flagged.groups, arrays.as_run(flagged.far), weights, weights, True)
+        held = Held(flagged.groups, flagged.far[None, ...], weights, weights, True)
         del solution  # it has arrays of n numbers, and the next one will
         solution = finish(engine, problem, held)
         del held, flagged
         distances = distances_of(engine, solution)
         solution = replace(solution, unweighted_costs=distances.unweighted)
         weights, sizes = solution.weights, solution.kept_sizes
-        groups = arrays.as_run(members_of(engine, solution))
-        far = _Scale.of(engine, distances, arrays.only(groups), sizes).far()
+        groups = members_of(engine, solution)[None, ...]
+        far = _Scale.of(engine, distances, groups[0, ...], sizes).far()
         flagged = _Flagged.of(arrays, solution.labels, far)
         if arrays.differ(flagged.groups, groups)[0] <= most or flagged.empties(arrays, sizes):
             break
@@ -263,7 +263,7 @@ def first_thresholds(sample: Engine, centers: np.ndarray, weights: np.ndarray) -
     """
     arrays, labels = sample.arrays, sample.nearest(centers, weights)
     distances = both_distances(sample, labels, centers, weights)
-    sizes = arrays.sizes(arrays.as_run(labels), len(centers))[0]
+    sizes = arrays.sizes(labels[None, ...], len(centers))[0]
     scale = _Scale.of(sample, distances, labels, sizes)
     limits = scale.limits(scale.cutoff_for_few(CUTOFFS["both"]))
     thresholds = Thresholds(*np.power(limits, 3))
@@ -281,7 +281,7 @@ class _Flagged(NamedTuple):
     @classmethod
     def of(cls, arrays: ArrayOps, labels: Any, far: Distances) -> _Flagged:
         """Leave out the cases that either distance flags."""
-        groups = arrays.without(arrays.as_run(labels), arrays.as_run(far.either))
+        groups = arrays.without(labels[None, ...], far.either[None, ...])
         return cls(groups, far.unweighted, labels)
 
     def empties(self, arrays: ArrayOps, sizes: np.ndarray) -> bool:
@@ -301,9 +301,9 @@ def _first_flags(
     distances = both_distances(engine, labels, centers, weights)
     if thresholds is not None:  # of blocks nothing is asked yet
         return _Flagged.of(arrays, labels, thresholds.flag(distances))
-    groups = arrays.as_run(labels if members is None else members)
+    groups = (labels if members is None else members)[None, ...]
     sizes = arrays.sizes(groups, len(centers))[0]
-    far = _Scale.of(engine, distances, arrays.only(groups), sizes).far()
+    far = _Scale.of(engine, distances, groups[0, ...], sizes).far()
     flagged = _Flagged.of(arrays, labels, far)
     if not flagged.empties(arrays, sizes):
         return flagged
@@ -348,7 +348,7 @@ class _Places(NamedTuple):
             return frame.place(engine.columns_of(cases, columns)) * roots
 
         centers = frame.place(solution.centers[:, columns]) * roots
-        K, groups = len(centers), engine.arrays.as_run(members_of(engine, solution))
+        K, groups = len(centers), members_of(engine, solution)[None, ...]
         n_read = np.clip(MEMBER_CELLS // max(len(columns), 1), FEWEST_MEMBERS, MOST_MEMBERS)
         most = -(-int(n_read) // K)
         members = [

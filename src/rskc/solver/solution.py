@@ -258,8 +258,8 @@ def _return_to_search(
 
 def _as_partition(warm: Warm | Solution, arrays: ArrayOps) -> Partitions:
     """Return the beginning of a branch; what it costs is found on the way."""
-    labels = arrays.as_run(warm.labels)
-    groups = arrays.without(labels, arrays.as_run(warm.trimmed_weighted))
+    labels = warm.labels[None, ...]
+    groups = arrays.without(labels, warm.trimmed_weighted[None, ...])
     return Partitions(groups, labels, np.zeros(1), np.ones(1, bool), arrays)
 
 
@@ -295,7 +295,7 @@ def plain_solution(engine: Engine, problem: Problem, found: Found) -> Solution:
     ended = ended._replace(reached=ended.reached or last is not problem)
     sums = engine.sums(ended.groups, problem.n_clusters)
     between = engine.between(sums, ended.groups, weights)[0] * weights[0]
-    trimmed = engine.arrays.only(engine.arrays.trimmed(ended.groups))
+    trimmed = (ended.groups < 0)[0, ...]
     return Solution(
         **_described(engine, problem, ended, weights[0], _costs(engine, ended, weights[0])),
         made_with=weights[0],
@@ -377,7 +377,7 @@ def finish(engine: Engine, problem: Problem, state: State | Held) -> Solution:
     return Solution(
         **_described(engine, problem, ended, made_with, costs),
         made_with=state.made_with,
-        trimmed_unweighted=engine.arrays.only(state.far),
+        trimmed_unweighted=state.far[0, ...],
         objective=objective,
         n_kept=sums.n_kept(),
         path=(objective,),
@@ -463,10 +463,10 @@ def _described(
 ) -> dict:
     """Return the fields of a solution that follow from a partition and the weights (p,) it has."""
     arrays, K = engine.arrays, problem.n_clusters
-    trimmed = arrays.only(arrays.trimmed(ended.groups))
+    trimmed = (ended.groups < 0)[0, ...]
     return {
         "weights": weights,
-        "labels": arrays.only(ended.labels),
+        "labels": ended.labels[0, ...],
         "centers": ended.centers[0],
         "trimmed_weighted": trimmed,
         "costs": costs,
@@ -479,7 +479,7 @@ def _described(
 def _costs(engine: Engine, ended: _Stationary, weights: np.ndarray) -> Any:
     """Return the squared distances (n,) of cases to their centers, by weights (p,)."""
     distances = engine.distances(ended.labels, engine.place(ended.centers), weights[None])
-    return engine.arrays.only(distances) * engine.unit
+    return distances[0, ...] * engine.unit
 
 
 def _smallest_cluster(engine: Engine, groups: Any, sizes: np.ndarray, mean: float) -> Rival:

@@ -120,7 +120,7 @@ def _doubled(
     cases = table.cases(arrays.draw(costs, partitions.groups, uniforms[:, n_lost:]))
     centers, n_trim = np.concatenate(split(centers, cases, table.weights), axis=1), problem.n_trim
     if n_lost:
-        trimmed = arrays.trimmed(partitions.groups) * 1.0  # any of them is drawn
+        trimmed = (partitions.groups < 0) * 1.0  # any of them is drawn
         lost = table.cases(arrays.draw(trimmed, labels, uniforms[:, :n_lost]))
         centers = np.concatenate([centers, lost], axis=1)
         n_trim = min(n_trim, _n_far(table, centers, partitions.within / (table.mass - n_trim)))

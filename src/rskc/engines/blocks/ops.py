@@ -52,6 +52,13 @@ class CaseArray:
     def __gt__(self, number: float) -> CaseArray:
         return self._made(partial(operator.lt, number))
 
+    def __lt__(self, number: float) -> CaseArray:
+        return self._made(partial(operator.gt, number))
+
+    def __getitem__(self, runs: Any) -> CaseArray:
+        """Return the only run (1, n) as (n,), or the other way round."""
+        return self._made(Method("__getitem__", runs))
+
     def to_numpy(self) -> np.ndarray:
         """Return all of it in memory."""
         return np.concatenate(self.blocks.gather(labels_of, self.node), axis=-1)
@@ -101,9 +108,7 @@ class BlockOps(ArrayOps):
         if masses is not None:
             self.own = blocks.make(ArrayOps, masses)
 
-    only, as_run, as_mask, without, trimmed, cube_roots = map(
-        _of_each_block, ("only", "as_run", "as_mask", "without", "trimmed", "cube_roots")
-    )
+    as_mask, without, cube_roots = map(_of_each_block, ("as_mask", "without", "cube_roots"))
     sizes, differ, number, count, total = map(
         _summed, ("sizes", "differ", "number", "count", "total")
     )
