@@ -74,7 +74,7 @@ def iterations(X, runs: int, K: int = 8):
     from rskc.engines import engine_for
 
     engine = engine_for(X)
-    table, m = engine.search_table(engine.equal_weights()), engine.n_cases // 20
+    table, m = engine.compact_table(engine.equal_weights(), engine.float32), engine.n_cases // 20
     centers = np.random.default_rng(0).standard_normal((runs, K, COLUMNS))
     groups = table.trim(table.assign(centers), m).groups
     sums = table.sums(groups, K)

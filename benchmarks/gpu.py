@@ -124,7 +124,7 @@ def one_iteration(n=1_000_000, q=100, K=10, runs=10) -> Rows:
 
 def table_and_centers(n, q, K, runs):
     engine = engine_for(mixture(n, q, K)[0])
-    table = engine.search_table(engine.equal_weights())
+    table = engine.compact_table(engine.equal_weights(), engine.float32)
     cases = np.random.default_rng(1).integers(0, n, runs * K)
     centers = table.rows[torch.asarray(cases, device="cuda")].double().cpu().numpy()
     return table, centers.reshape(runs, K, q)

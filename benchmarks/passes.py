@@ -22,7 +22,11 @@ def passes(repeats: int = 7) -> Rows:
             centers = rng.standard_normal((runs, K, p))
             flat, out = centers.reshape(-1, p).astype(dtype), np.empty((n, runs * K), dtype)
             engine, weights = engine_for(X), np.ones((1, p))
-            table = engine.search_table(weights) if dtype is np.float32 else engine.table(weights)
+            table = (
+                engine.compact_table(weights, engine.float32)
+                if dtype is np.float32
+                else engine.table(weights)
+            )
             table.norms()
             product, ours = best_of(
                 repeats,

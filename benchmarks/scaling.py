@@ -79,7 +79,8 @@ def growth(largest: int = 1_000_000) -> Rows:
 
 def _iteration(n: int, runs: int) -> float:
     """Seconds of one iteration: the difference between 12 and 2 of them, divided by 10."""
-    table = engine_for(levels(n, 50, 10, 10)).search_table(np.ones((1, 50)))
+    engine = engine_for(levels(n, 50, 10, 10))
+    table = engine.compact_table(np.ones((1, 50)), engine.float32)
     cases = np.random.default_rng(0).integers(0, n, (runs, 10))
     centers = table.cases(cases).astype(np.float64)
     few, many = (Problem(10, n // 10, max_iter=max_iter) for max_iter in (2, 12))

@@ -296,7 +296,7 @@ def test_the_look_at_the_data_brings_the_sample_of_the_search_along(monkeypatch,
 def iterate(X, m, runs=3, K=3, iterations=3):
     """Lloyd's iterations; the graphs and the reads of each."""
     engine = engine_for(X.array)
-    table = engine.search_table(engine.equal_weights())
+    table = engine.compact_table(engine.equal_weights(), engine.float32)
     centers = LARGE[: runs * K].reshape(runs, K, -1)
     groups, _ = table.trim(table.assign(centers), m)
     sums = table.sums(groups, K)

@@ -85,7 +85,10 @@ def test_outlying_cells_are_cut_so_that_their_squares_stay_finite(passes, dtype)
     X = np.zeros((20, 3), dtype)
     X[4, 1], X[5, 1] = np.finfo(dtype).max, -np.finfo(dtype).max
     engine = engine_of(passes, X, limit=1e6)
-    for table in (engine.table(np.ones((1, 3))), engine.search_table(np.ones((1, 3)))):
+    for table in (
+        engine.table(np.ones((1, 3))),
+        engine.compact_table(np.ones((1, 3)), engine.float32),
+    ):
         assert_array_equal(table.cases(np.array([4, 5]))[:, 1], [1e6, -1e6])
         assert np.isfinite(table.norms()).all()
         assert np.isfinite(table.assign(np.zeros((1, 1, 3))).costs).all()

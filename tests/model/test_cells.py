@@ -107,7 +107,7 @@ def test_between_sums_are_the_bounded_total_less_the_bounded_within_sum():
 def test_what_is_not_known_to_be_of_cases_is_not_taken_from_the_plain_engine():
     engine = BoundedEngine(engine_for(np.eye(3)), np.ones(3))
     with pytest.raises(AttributeError, match="BoundedEngine"):
-        engine.search_table(np.ones((1, 3)))
+        engine.compact_table(np.ones((1, 3)), engine.float32)
     with pytest.raises(AttributeError, match="blocks"):
         _ = engine.table(np.ones((1, 3))).blocks
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -28,6 +28,7 @@ KEY_BITS, EXACT_BITS = 30, 52
 # ---- Groups in which a case is trimmed in part
 
 
+@dataclass(eq=False)
 class PartlyTrimmed:
     """Groups or a mask (runs, n) or (n,) with some cases that are trimmed in part.
 
@@ -36,10 +37,11 @@ class PartlyTrimmed:
     compared as the array is.
     """
 
-    __array_ufunc__ = None  # plain masks leave | and & to this class
+    array: Any
+    cut: np.ndarray
+    left: np.ndarray
 
-    def __init__(self, array: Any, cut: np.ndarray, left: np.ndarray):
-        self.array, self.cut, self.left = array, cut, left
+    __array_ufunc__ = None  # plain masks leave | and & to this class
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -56,9 +58,6 @@ class PartlyTrimmed:
 
     def __lt__(self, number: float) -> PartlyTrimmed:
         return PartlyTrimmed(self.array < number, self.cut, self.left)
-
-    def __mul__(self, number: float) -> Any:
-        return self.array * number
 
     def __or__(self, other: Any) -> PartlyTrimmed:
         return PartlyTrimmed(self.array | labels_of(other), *joined(self, other))
@@ -329,6 +328,10 @@ class ArrayOps:
         """Return an array in memory, without what is known of cases trimmed in part."""
         return labels_of(array)
 
+    def gathered(self, groups: Any) -> Any:
+        """Return groups or a mask in memory, with what is known of cases trimmed in part."""
+        return with_labels(groups, self.to_numpy(groups))
+
     def from_numpy(self, array: Any) -> Any:
         """Return an array (n,) or (runs, n) as the engine has them."""
         return with_labels(array, self.asarray(labels_of(array)))
@@ -339,7 +342,7 @@ class ArrayOps:
 
     def lesser(self, costs: Any, others: Any) -> Any:
         """Return the lesser of two costs of each case and run; of seeding tables."""
-        return np.minimum(costs, others)
+        return self.xp.where(costs < others, costs, others)
 
     def put(self, array: Any, run: np.ndarray, case: np.ndarray, values: np.ndarray) -> Any:
         """Return a copy with other values in some places."""
@@ -515,34 +518,15 @@ class ArrayOps:
             chances = xp.where(none, xp.broadcast_to(self.masses[None, :], chances.shape), chances)
         return self._drawn(chances, uniforms)
 
-    def numbers_where(self, mask: Any) -> np.ndarray:
-        """Return the numbers of the cases of a mask (n,)."""
-        return self.to_numpy(self.xp.nonzero(mask)[0])
-
     def first_members(self, groups: Any, k: int, most: int) -> np.ndarray:
         """Return the numbers of the first cases of group k of the only run."""
-        return self.numbers_where(labels_of(groups)[0, ...] == k)[:most]
+        return self.to_numpy(self.xp.nonzero(labels_of(groups)[0, ...] == k)[0])[:most]
 
     # ---- Counts and sums over cases
 
     def masses_at(self, cases: np.ndarray) -> np.ndarray:
         """Return the masses of some cases, by their numbers."""
         return np.ones(len(cases)) if self.host_masses is None else self.host_masses[cases]
-
-    @cached_property
-    def ladder(self) -> np.ndarray:
-        """Return the masses (n,) of the first cases, of one more each time."""
-        return np.cumsum(self.host_masses)
-
-    @cached_property
-    def total_mass(self) -> float:
-        """Return the mass of all cases."""
-        return float(self.host_masses.sum())
-
-    @cached_property
-    def copies(self) -> bool:
-        """Whether all masses are whole."""
-        return bool((self.host_masses == np.rint(self.host_masses)).all())
 
     def number(self, mask: Any) -> int:
         """Count the cases of a mask (n,), those that are trimmed in part too."""
@@ -567,12 +551,6 @@ class ArrayOps:
         values = self.values_at(costs[None, ...], np.zeros_like(case), case)
         hidden = self.values_at(out.array[None, ...], np.zeros_like(case), case)
         return total - float((gone * values * (hidden == 0)).sum())
-
-    def within(self, groups: Any, costs: Any) -> Any:
-        """Sum the costs (runs,) of kept cases, times their masses."""
-        costs = costs if self.masses is None else self.kept_masses(groups) * costs
-        kept = self.xp.where(labels_of(groups) < 0, self.xp.zeros_like(costs), costs)
-        return self.xp.sum(kept, axis=1, dtype=self.xp.float64)
 
     def middle(self, values: Any) -> float:
         """Return the median of values (n,), or of arrays (runs, n), by mass."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rskc.engines.arrays import MissingSums, PartlyTrimmed, Sums, above_0
-from rskc.engines.contract import Assignment, Engine, Latest, Moved, Place, Table
+from rskc.engines.contract import Assignment, Engine, Latest, Place, Summed, Table
 from rskc.engines.memory import team
 
 # Rounds in which flags and centers of given groups are made consistent; two or three are enough.
@@ -163,8 +163,8 @@ class BoundedTable(_Bounds, Table):
     """The columns that carry weight; what has to do with no cell is left to a plain table."""
 
     def __init__(self, engine, columns, limits, plain, weights):
-        super().__init__(engine.n_cases, weights, Place(columns, engine.frame), engine.missing)
-        self._use(engine.arrays)
+        place = Place(columns, engine.frame)
+        super().__init__(engine.arrays, engine.n_cases, weights, place, engine.missing)
         self._engine, self._features, self._limits = engine, columns, limits
         self._plain, self._latest, self.work_bytes = plain, Latest(), plain.work_bytes
         self.trim = plain.trim
@@ -193,8 +193,7 @@ class BoundedTable(_Bounds, Table):
 
     def single_moves(self, groups, K):
         """Move none: what there is to gain by them was gained on the table without extremes."""
-        sums = self.sums(groups, K)
-        return Moved(groups, sums, np.zeros(len(sums.counts), np.int64))
+        return Summed(groups, self.sums(groups, K))
 
 
 class BoundedEngine(_Bounds, Engine):
@@ -202,8 +201,7 @@ class BoundedEngine(_Bounds, Engine):
 
     def __init__(self, engine: Engine, limits: np.ndarray):
         shape = engine.n_cases, engine.n_features
-        super().__init__(shape, engine.dtype, engine.frame, engine.missing)
-        self._use(engine.arrays)
+        super().__init__(engine.arrays, shape, engine.dtype, engine.frame, engine.missing)
         self._engine, self._features = engine, np.arange(engine.n_features)
         self._limits, self._latest = (limits * engine.frame.factor) ** 2, Latest()
         self.limits, self.seen = limits, engine.seen

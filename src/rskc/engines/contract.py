@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 OUTLYING_DISTANCE = 1e12
 # A column subset is copied if that saves at least this share of the columns...
 SUBSET_SHARE = 0.25
-# ... or if the copy is small anyway.
-SUBSET_BYTES = 2**25
 # Rows that are looked at together, to see whether they differ.
 DISTINCT_BYTES = 2**23
 
@@ -74,14 +72,6 @@ class Regrouping(NamedTuple):
     groups: Any  # (runs, n) int32
     within: np.ndarray  # (runs,)
     moved: np.ndarray  # (runs,)
-
-
-class Moved(NamedTuple):
-    """Groups after single moves, their sums, and how many moves there were."""
-
-    groups: Any  # (runs, n) int32
-    sums: Sums
-    moves: np.ndarray  # (runs,)
 
 
 @dataclass
@@ -140,20 +130,10 @@ class Farthest(NamedTuple):
 
 
 class Summed(NamedTuple):
-    """Groups, and the sums over all features of each."""
+    """Groups, and the sums of each over the columns of a table, or over all features."""
 
     groups: Any  # (runs, n) int32
     sums: Sums
-
-    def of_runs(self, runs: np.ndarray, arrays: ArrayOps) -> Summed:
-        """Return those of some of the runs."""
-        return Summed(arrays.take(self.groups, runs), self.sums.of_runs(runs))
-
-    def and_none_of(self, groups: Any, runs: int, arrays: ArrayOps) -> Summed:
-        """Return these, and for more runs, with groups as these are, that no case is summed."""
-        trimmed = groups < 0
-        none = arrays.without(groups, trimmed | ~trimmed)
-        return Summed(arrays.join([self.groups, none]), self.sums.and_empty(runs))
 
 
 class Remaining(NamedTuple):
@@ -189,34 +169,25 @@ class Place(NamedTuple):
 class CaseData:
     """What an engine and its tables know of their cases, and sums over these."""
 
-    n_cases: int
-    arrays: ArrayOps
-    missing: bool  # whether cells may be missing
-    masses: Any  # (n,) float64 of the engine's kind; None where all cases count the same
-    width: int  # columns of sums: of values, and of marks where cells may be missing
     # ``shift``, whatever rounding leaves in empty clusters: sums may be a change of others.
     change: Callable[[Sums, Any, Any], np.ndarray]
 
-    def _use(self, arrays: Any) -> None:
-        """Note what is done with arrays of the cases, and what these count."""
-        self.arrays, self.masses = arrays, arrays.masses
-
-    @property
-    def mass(self) -> float:
-        """Return the mass of all cases: their number, if nothing else is said of them."""
-        return self.n_cases if self.masses is None else self.arrays.total_mass
+    def __init__(self, arrays: Any, n_cases: int, n_columns: int, missing: bool):
+        self.arrays, self.xp = arrays, arrays.xp
+        self.n_cases, self.missing = n_cases, missing  # whether cells may be missing
+        self.masses = arrays.masses  # (n,) of the kind of arrays; None where all count the same
+        # Columns of sums: of values, and of marks where cells may be missing.
+        self.width = (1 + missing) * n_columns
+        self.sums_type: type[Sums] = MissingSums if missing else Sums
+        # The mass of all cases: their number, if nothing else is said of them.
+        self.mass: float = n_cases if self.masses is None else float(arrays.host_masses.sum())
 
     def cases_at(self, positions: np.ndarray) -> np.ndarray:
         """Return the cases at positions from 0 to the mass of all, one after another by mass."""
         if self.masses is None:
             return positions.astype(np.int64)
-        found = np.searchsorted(self.arrays.ladder, positions, side="right")
-        return np.minimum(found, self.n_cases - 1)
-
-    @property
-    def sums_type(self) -> type[Sums]:
-        """Return the kind of sums over the cases."""
-        return MissingSums if self.missing else Sums
+        ladder = np.cumsum(self.arrays.host_masses)
+        return np.minimum(np.searchsorted(ladder, positions, side="right"), self.n_cases - 1)
 
     def sums(self, groups: Any, K: int) -> Sums:
         """Sum the cases of each group (runs, n)."""
@@ -252,16 +223,21 @@ class Table(CaseData):
     assign: Callable[[np.ndarray], Assignment]  # the nearest of the centers (runs, K, columns)
     # Trim the m cases, or the mass m, of largest cost, the lower number first where costs tie.
     trim: Callable[[Assignment, float], Grouping]
-    single_moves: Callable[[Any, int], Moved]  # of cases, while the within sum falls
-    cases: Callable[[np.ndarray], np.ndarray]  # coordinates (..., columns); of seeding tables
+    cases: Callable[[np.ndarray], np.ndarray]  # coordinates (..., columns); not in blocks
+    in_memory: Callable[[], Table]  # the same table in memory, where it is not there
     _row_sums: Callable[..., Any]  # sum_j weights_j x_j^2 of each case, for each row of weights
 
     def __init__(
-        self, n_cases: int, weights: np.ndarray, place: Place | None, missing: bool = False
+        self,
+        arrays: Any,
+        n_cases: int,
+        weights: np.ndarray,
+        place: Place | None,
+        missing: bool = False,
     ):
-        self.n_cases, self.n_columns, self.missing = n_cases, weights.shape[1], missing
+        super().__init__(arrays, n_cases, weights.shape[1], missing)
+        self.n_columns = weights.shape[1]
         self.weights = weights  # (1 or runs, columns); 1 where coordinates contain them
-        self.width = (1 + missing) * self.n_columns
         # Coordinates of its own, in which centers of the data cannot be placed, have no place.
         self.rotated, self._place = place is None, place
         self._norms: Any = None
@@ -315,11 +291,10 @@ class Table(CaseData):
             return ended[0]
         return ended[0].join(*ended[1:]).take(np.argsort(np.concatenate(ended_runs)))
 
-    # ---- Starts
-
-    def seeding_table(self) -> Table:
-        """Return the table from which starts are drawn: this one, or the same in memory."""
-        return self
+    def single_moves(self, groups: Any, K: int) -> Summed:
+        """Move single cases while the within sum falls, one after the other: of small tables."""
+        moved, sums = self.in_memory().single_moves(self.arrays.gathered(groups), K)
+        return Summed(self.arrays.from_numpy(moved), sums)
 
     def place(self, centers: np.ndarray) -> np.ndarray:
         """Bring centers (runs, K, p) from the space of the data into that of the table."""
@@ -359,9 +334,8 @@ class Table(CaseData):
         if self._scale is None:
             total = self.weights.sum(axis=1, keepdims=True)
             of_marks = np.hstack([np.zeros_like(self.weights), self.weights])
-            observed = self._row_sums(of_marks, self.arrays.xp.float64)
-            total = self.arrays.asarray(total)
-            self._scale = factors_of(observed, total, self.arrays.xp)
+            observed = self._row_sums(of_marks, self.xp.float64)
+            self._scale = factors_of(observed, self.arrays.asarray(total), self.xp)
         return self._scale
 
 
@@ -382,6 +356,7 @@ class Engine(CaseData):
     work_bytes: Any  # what labels, groups and masks of branches side by side may take
     n_threads = 1
     in_place: np.ndarray | None = None  # the data, where they are one array in memory
+    subset_bytes: float = 2**25  # up to which a subset of the columns is copied in any case
     cell_passes: Any = PASSES  # for errors that are bounded, which are found in memory
 
     # ---- What an engine adds
@@ -406,10 +381,11 @@ class Engine(CaseData):
     _gram: Callable[[np.ndarray], np.ndarray]  # the weighted scalar products (n, n) of the cases
     _table_of_coordinates: Callable[[np.ndarray, Any], Table]
 
-    def __init__(self, shape: tuple[int, int], dtype: Any, frame: Frame, missing: bool):
-        self.n_cases, self.n_features = shape
-        self.dtype, self.frame, self.missing = np.dtype(dtype), frame, missing
-        self.width = (1 + missing) * self.n_features
+    def __init__(
+        self, arrays: Any, shape: tuple[int, int], dtype: Any, frame: Frame, missing: bool
+    ):
+        super().__init__(arrays, *shape, missing)
+        self.n_features, self.dtype, self.frame = shape[1], np.dtype(dtype), frame
         with np.errstate(over="ignore", under="ignore"):
             # A squared distance of 1 in the frame, in the space of the data.
             # Never 0, so that an infinite distance stays infinite. Of data below 1e-154, whose
@@ -422,7 +398,8 @@ class Engine(CaseData):
 
     def rounded(self, mass: float) -> float:
         """Return a mass in whole cases, rounded down, where masses are whole."""
-        return int(mass) if self.masses is None or self.arrays.copies else float(mass)
+        masses = self.arrays.host_masses
+        return int(mass) if masses is None or (masses == np.rint(masses)).all() else float(mass)
 
     def leave_out(self, unobserved: np.ndarray) -> None:
         """Note which of all cases are unobserved: the data of this engine are without them."""
@@ -475,8 +452,8 @@ class Engine(CaseData):
         if not self.missing:
             return Listed(0, np.empty(0, np.int64))
         factors = self._factors(weights[None])[0, :]
-        cases = self.arrays.numbers_where((factors == 0) | (factors * share > 1))
-        return Listed(len(cases), cases)
+        (cases,) = self.xp.nonzero((factors == 0) | (factors * share > 1))
+        return Listed(cases.shape[0], self.arrays.to_numpy(cases))
 
     def between(self, sums: Any, groups: Any, weights: np.ndarray) -> np.ndarray:
         """Return B_j (runs, p) of groups with these sums, which these weights (runs, p) made.
@@ -517,17 +494,16 @@ class Engine(CaseData):
         They are in the units and the precision of the data.
         """
         found = self._to_all(centers, weights) * self.unit
-        return self.arrays.from_numpy(found.astype(self.dtype))
+        return self.xp.asarray(found, dtype=self._type_of_data)
 
     def transform(self, centers: np.ndarray, weights: np.ndarray) -> Any:
         """Return their roots, also where the squares overflow the precision of the data."""
-        roots = np.sqrt(self._to_all(centers, weights)) / self.frame.factor
-        return self.arrays.from_numpy(roots.astype(self.dtype))
+        roots = self.xp.sqrt(self._to_all(centers, weights)) / self.frame.factor
+        return self.xp.asarray(roots, dtype=self._type_of_data)
 
     def _to_all(self, centers: np.ndarray, weights: np.ndarray) -> Any:
         labels = self.arrays.from_numpy(np.zeros((len(centers), self.n_cases), np.int32))
-        found = self.distances(labels, centers[:, None, :], weights[None])
-        return self.arrays.to_numpy(found).T
+        return self.distances(labels, centers[:, None, :], weights[None]).T
 
     def sums_near(self, known: Summed | None, groups: Any, K: int) -> Sums:
         """Return sums of groups, where those of groups are known that differ little.
@@ -568,16 +544,12 @@ class Engine(CaseData):
         """
         return self.table(weights)
 
-    def compact_table(self, weights: np.ndarray) -> Table:
-        """Return a table with the same distances and as few columns as possible."""
-        return self._narrow_table(weights, self.float64)
+    def compact_table(self, weights: np.ndarray, dtype: Any = None) -> Table:
+        """Return a table with the same distances and as few columns as possible, for a search.
 
-    def search_table(self, weights: np.ndarray) -> Table:
-        """Return such a table in the precision that is fastest for many runs."""
-        return self._narrow_table(weights, self.float32)
-
-    def _narrow_table(self, weights: np.ndarray, dtype: Any) -> Table:
-        """Return the table of columns, or of fewer coordinates in the space that the cases span."""
+        That is the table of columns, or of fewer coordinates in the space that the cases span.
+        """
+        dtype = dtype or self.float64
         if not self._can_rotate(weights):
             return self._columns_table(weights, dtype)
         key = weights.tobytes()
@@ -606,10 +578,14 @@ class Engine(CaseData):
     def _columns(self, weights: np.ndarray) -> np.ndarray:
         """Return the active columns; all where a subset would save little of a large copy."""
         active = np.flatnonzero(weights.any(axis=0))
-        small = self.n_cases * len(active) * self.dtype.itemsize <= SUBSET_BYTES
+        small = self.n_cases * len(active) * self.dtype.itemsize <= self.subset_bytes
         if small or len(active) <= SUBSET_SHARE * self.n_features:
             return active
         return np.arange(self.n_features)
+
+    @property
+    def _type_of_data(self) -> Any:
+        return self.float32 if self.dtype == np.float32 else self.float64
 
     def _cell_type(self, dtype: Any) -> Any:
         """Return how a table of this precision keeps its cells: those of float32 data stay so."""

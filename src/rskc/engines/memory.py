@@ -19,7 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import joblib
@@ -28,7 +28,16 @@ from threadpoolctl import ThreadpoolController
 
 from rskc.engines import passes_numpy
 from rskc.engines.arrays import ArrayOps, PartlyTrimmed, Sums, labels_of, slots_of, with_labels
-from rskc.engines.contract import Assignment, Engine, Farthest, Grouping, Moved, Partitions, Table
+from rskc.engines.contract import (
+    Assignment,
+    CaseData,
+    Engine,
+    Farthest,
+    Grouping,
+    Partitions,
+    Summed,
+    Table,
+)
 from rskc.engines.passes import PASSES
 
 # ---- The frame
@@ -267,13 +276,10 @@ FEW_RUNS, LONG_RUN = 4, 10_000_000
 STAYS = -2
 
 
-class InMemory:
+class InMemory(CaseData):
     """What engines and tables in memory do alike: passes, with masses or without."""
 
-    n_cases: int
-    width: int
-    masses: np.ndarray | None
-    arrays: ArrayOps
+    arrays: Any
     passes: Any
     n_threads: int
 
@@ -320,8 +326,8 @@ class MemoryTable(InMemory, Table):
         self, cells, weights, place, how=(1, PASSES), *, masses=None, missing=False, dtype=None
     ):
         blocks, rows = cells
-        super().__init__(blocks.size // ((1 + missing) * weights.shape[1]), weights, place, missing)
-        self._use(ArrayOps(masses))
+        n_cases = blocks.size // ((1 + missing) * weights.shape[1])
+        super().__init__(ArrayOps(masses), n_cases, weights, place, missing)
         self.blocks, self.rows = blocks, blocks if rows is None else rows
         self.n_threads, self.passes = how
         self.row_block = self.passes.BLOCK if rows is None else 1
@@ -393,12 +399,12 @@ class MemoryTable(InMemory, Table):
 
         size = USUAL_ROUNDS * labels.size * self.width * K
         parts = share(some, len(labels), 1, self.n_threads, size)
-        moved, totals, counts, moves = map(np.concatenate, zip(*parts, strict=True))
+        moved, totals, counts, _ = map(np.concatenate, zip(*parts, strict=True))
         moved[cuts.run, cuts.case] = cuts.group
         after = self.sums_type(totals, counts)
         if self.masses is not None:
             after.drop_rounding()
-        return Moved(with_labels(groups, moved), after, moves)
+        return Summed(with_labels(groups, moved), after)
 
     def _move(self, max_rounds, *results):
         """Move cases in this thread; groups, totals, counts and moves change in place."""
@@ -454,13 +460,18 @@ class MemoryEngine(InMemory, Engine):
 
     def __init__(self, X, *, masses=None, missing=False, frame=None, n_threads=1, passes=PASSES):
         frame = frame or Frame.of(X, missing)
-        super().__init__(X.shape, X.dtype, frame, missing)
-        self._use(ArrayOps(masses))
+        super().__init__(ArrayOps(masses), X.shape, X.dtype, frame, missing)
         self.X, self.n_bytes, self.n_threads, self.passes = X, X.nbytes, n_threads, passes
         self.in_place, self.cell_passes = X, passes
         # What an engine of other cases has too.
         self._options = {"frame": frame, "n_threads": n_threads, "passes": passes}
         self._options["missing"] = missing
+        if missing:
+            starts = range(0, self.n_cases, ROWS_AT_ONCE)
+            parts = (np.isnan(X[start : start + ROWS_AT_ONCE]) for start in starts)
+            missing_cells = sum(np.count_nonzero(part, axis=0) for part in parts)
+            self.n_missing = int(np.sum(missing_cells))
+            self.observed_features = missing_cells < self.n_cases
 
     def stand_for_more(self, share):
         self.rows_bytes = int(self.rows_bytes * share)
@@ -483,23 +494,6 @@ class MemoryEngine(InMemory, Engine):
 
     def largest_cell(self):
         return float(max(np.nanmax(self.X), -np.nanmin(self.X)))
-
-    # ---- Missing cells
-
-    @cached_property
-    def observed_cells(self):
-        """The number of observed cells of each feature."""
-        starts = range(0, self.n_cases, ROWS_AT_ONCE)
-        parts = (np.isnan(self.X[start : start + ROWS_AT_ONCE]) for start in starts)
-        return self.n_cases - sum(np.count_nonzero(part, axis=0) for part in parts)
-
-    @cached_property
-    def n_missing(self):
-        return self.X.size - int(self.observed_cells.sum()) if self.missing else 0
-
-    @cached_property
-    def observed_features(self):
-        return self.observed_cells > 0
 
     def _factors(self, weights):
         out = np.empty((len(weights), self.n_cases))
@@ -542,12 +536,7 @@ class MemoryEngine(InMemory, Engine):
 
     def _table_of(self, cells, weights, place, dtype):
         facts = {"masses": self.masses, "missing": self.missing, "dtype": dtype}
-        how = self.n_threads, self.passes
-        return self.table_type(cells)(cells, weights, place, how, **facts)
-
-    def table_type(self, cells):
-        """Return the type of the table of cells."""
-        return MemoryTable
+        return MemoryTable(cells, weights, place, (self.n_threads, self.passes), **facts)
 
     def _cells(self, columns, dtype):
         size = self.n_cases * len(columns) * self._cell_type(dtype).itemsize * (1 + self.missing)

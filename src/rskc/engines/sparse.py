@@ -287,9 +287,8 @@ def _less(X: csr_array, origin: np.ndarray) -> csr_array:
 class SparseTable(MemoryTable):
     """Columns that carry weight, too many to be made dense."""
 
-    def __init__(self, cells, weights, place, how, *, masses, missing, dtype):
-        Table.__init__(self, cells.Z.shape[0], weights, place)
-        self._use(ArrayOps(masses))
+    def __init__(self, cells, weights, place, how, dtype, masses):
+        Table.__init__(self, ArrayOps(masses), cells.Z.shape[0], weights, place)
         self.stored, self.dtype, (self.n_threads, self.passes) = cells, dtype, how
 
     def assign(self, centers):
@@ -357,8 +356,8 @@ class SparseEngine(MemoryEngine):
         origin=None,
     ):
         X = in_order(X)
-        Engine.__init__(self, X.shape, X.dtype, frame or sparse_frame(X), missing=False)
-        self._use(ArrayOps(masses))
+        frame = frame or sparse_frame(X)
+        Engine.__init__(self, ArrayOps(masses), X.shape, X.dtype, frame, missing=False)
         self.X, self.n_threads, self.passes = X, n_threads, passes
         # A second copy of a dense table, row by row, is not to take what the matrix saves.
         self.n_bytes = 0
@@ -404,8 +403,10 @@ class SparseEngine(MemoryEngine):
             return super()._cells(columns, dtype)
         return self.stored.columns(columns).cut_off(self.frame.limits[columns])
 
-    def table_type(self, cells):
-        return SparseTable if isinstance(cells, SparseCells) else MemoryTable
+    def _table_of(self, cells, weights, place, dtype):
+        if not isinstance(cells, SparseCells):
+            return super()._table_of(cells, weights, place, dtype)
+        return SparseTable(cells, weights, place, (self.n_threads, self.passes), dtype, self.masses)
 
     def _laid_out(self, columns, dtype, block):
         q, every = len(columns), np.arange(len(columns))

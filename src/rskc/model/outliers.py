@@ -72,7 +72,6 @@ class Thresholds(NamedTuple):
 
 def distances_to(engine: Engine, labels: Any, centers: np.ndarray, weights: np.ndarray) -> Any:
     """Return the squared distances (n,) to centers (K, p), by weights (p,)."""
-    arrays = engine.arrays
     placed = engine.place(centers[None])
     return engine.distances(labels[None, ...], placed, weights[None])[0, ...] * engine.unit
 

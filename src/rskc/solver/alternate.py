@@ -251,7 +251,8 @@ def alternate(
     given weights: when the leading branch has its first ones, what is found with these joins as
     further branches.
     """
-    watch, branches = _Watch(problem, engine.arrays), list(range(len(partitions)))
+    arrays, branches = engine.arrays, list(range(len(partitions)))
+    watch = _Watch(problem, arrays)
     known: Summed | None = None
     for _ in range(problem.max_iter):
         states, known = reweigh(engine, problem, partitions, branches, made_with, known)
@@ -260,13 +261,16 @@ def alternate(
         if not live:
             return
         going = {state.branch for state in live}
-        known = known.of_runs(np.flatnonzero([s.branch in going for s in states]), engine.arrays)
+        stay = np.flatnonzero([state.branch in going for state in states])
+        known = Summed(arrays.take(known.groups, stay), known.sums.of_runs(stay))
         partitions, branches = advance(engine, problem, live), [s.branch for s in live]
         made_with = np.array([state.weights for state in live])
         if more is not None:
             found, more = more(states[0].weights[None]), None
             partitions = partitions.join(found)
-            known = known.and_none_of(found.groups, len(found), engine.arrays)
+            trimmed = found.groups < 0  # of these no case is summed yet
+            groups = arrays.join([known.groups, arrays.without(found.groups, trimmed | ~trimmed)])
+            known = Summed(groups, known.sums.and_empty(len(found)))
             made_with = np.vstack([made_with, *[states[0].weights] * len(found)])
             branches += [len(states) + i for i in range(len(found))]
 
@@ -356,7 +360,7 @@ def improve(table: Table, groups: Any, problem: Problem) -> Partitions:
     A partition that no single move improves is one that Lloyd does not change either, and one
     whose trimmed cases are the farthest; Lloyd is called where rounding or ties make it otherwise.
     """
-    moved, sums, _ = table.single_moves(groups, problem.n_clusters)
+    moved, sums = table.single_moves(groups, problem.n_clusters)
     assignment = table.assign(sums.means())
     trimmed, within = table.trim(assignment, problem.n_trim)
     converged = np.ones(len(within), bool)

@@ -188,11 +188,11 @@ class Starts:
             return
         runs, K = self.uniforms.shape
         step = max(1, table.work_bytes // (24 * table.n_cases + 40 * K * table.n_columns))
-        kinds, seeds = np.arange(runs) % len(self.inits), table.seeding_table()
+        kinds = np.arange(runs) % len(self.inits)
         for first in range(0, runs, step):
             rows = slice(first, first + step)
-            cases = self._draw(seeds, problem.n_trim, rows, kinds[rows])
-            yield seeds.cases(cases), kinds[rows]
+            cases = self._draw(table, problem.n_trim, rows, kinds[rows])
+            yield table.cases(cases), kinds[rows]
 
     def escape(self, table: Table, problem: Problem, found: Partitions) -> Partitions:
         """Split and merge, where there are clusters enough for centers to be misplaced.
@@ -289,7 +289,7 @@ def search(
     Restarts run in single precision, twice as fast; what they find is finished in double.
     """
     weights = engine.equal_weights() if weights is None else weights
-    table = engine.search_table(weights)
+    table = engine.compact_table(weights, engine.float32)
     found = _restart(table, problem, starts)
     trusted = _single_is_enough(table, found[0], problem)
     del table  # before the next one is made

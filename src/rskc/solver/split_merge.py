@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from rskc.engines import Partitions, Sums, Table
-from rskc.engines.arrays import above_0
+from rskc.engines.arrays import above_0, labels_of
 from rskc.solver.alternate import Problem, lloyd
 
 # One uniform number a center is drawn; the candidates of a greedy step are its shifts.
@@ -120,7 +120,7 @@ def _doubled(
     cases = table.cases(arrays.draw(costs, partitions.groups, uniforms[:, n_lost:]))
     centers, n_trim = np.concatenate(split(centers, cases, table.weights), axis=1), problem.n_trim
     if n_lost:
-        trimmed = (partitions.groups < 0) * 1.0  # any of them is drawn
+        trimmed = labels_of(partitions.groups < 0) * 1.0  # any of them is drawn
         lost = table.cases(arrays.draw(trimmed, labels, uniforms[:, :n_lost]))
         centers = np.concatenate([centers, lost], axis=1)
         n_trim = min(n_trim, _n_far(table, centers, partitions.within / (table.mass - n_trim)))

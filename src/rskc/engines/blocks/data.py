@@ -198,15 +198,6 @@ class BlockData:
                 rows[:, j] = np.resize(np.concatenate(cells), len(rows))
         return rows
 
-    def products(self, node: Node) -> np.ndarray:
-        """Return the scalar products (n, n) of the rows of a node: of all pairs of blocks."""
-        ends = np.cumsum(self.lengths)
-        gram = np.empty((self.n_cases, self.n_cases))
-        for (i, j), part in self.blocks.ask_pairs(tasks.products, node):
-            rows, columns = (slice(ends[k] - self.lengths[k], ends[k]) for k in (i, j))
-            gram[rows, columns], gram[columns, rows] = part, part.T
-        return gram
-
     def numbers(self, cases: np.ndarray) -> np.ndarray:
         """Return the numbers of cases in the data, unobserved ones counted."""
         if self.n_unobserved == 0 or len(cases) == 0:

@@ -279,10 +279,6 @@ class BlockEngine(OnDevice):
         rows = self.ask("rows", cases=cases) if self.X is None else self.X[cases]
         return MemoryEngine(np.ascontiguousarray(rows), **self.options)
 
-    def weighted_rows(self, columns: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the cells of some columns in the frame, times the roots of their weights."""
-        return self.part(slice(None)).weighted_rows(columns, weights)
-
     def lay_out(self, columns: np.ndarray, dtype: Any) -> Any:
         """Return the cells of a table, on the device."""
         with device_named(self.device).work():

@@ -18,7 +18,7 @@ from rskc.engines.blocks.ops import BlockOps, CaseArray
 from rskc.engines.blocks.order import BRACKET_MARGIN, Selected, median, select
 from rskc.engines.blocks.plans import Blocks, Method, Node, same
 from rskc.engines.contract import Place
-from rskc.engines.memory import WORK_BYTES, Frame, MemoryEngine, table_of_coordinates
+from rskc.engines.memory import WORK_BYTES, Frame, MemoryEngine
 from rskc.engines.passes_numpy import MASS_SLACK
 
 # Shares of the memory that data leave which tables may take: cells and sides; and cells alone, in
@@ -48,10 +48,7 @@ class InBlocks(contract.CaseData):
 
 
 class BlocksTable(InBlocks, contract.Table):
-    """Tables of the columns that carry weight, one for each block.
-
-    Coordinates in the space that the cases span are known here too.
-    """
+    """Tables of the columns that carry weight, one for each block."""
 
     arrays: BlockOps
 
@@ -61,12 +58,10 @@ class BlocksTable(InBlocks, contract.Table):
         node: Node,
         recipe: tasks.TableRecipe,
         of_moved: tuple[Node, np.ndarray] | None = None,
-        coordinates: np.ndarray | None = None,
     ):
-        super().__init__(engine.n_cases, recipe.weights, recipe.place, recipe.missing)
-        self.engine, self.blocks = engine, engine.blocks
-        self._use(engine.arrays)
-        self.node, self.recipe, self.coordinates = node, recipe, coordinates
+        facts = recipe.weights, recipe.place, recipe.missing
+        super().__init__(engine.arrays, engine.n_cases, *facts)
+        self.engine, self.blocks, self.node, self.recipe = engine, engine.blocks, node, recipe
         # Of a table that is not kept: engines, and its columns in these.
         self.of_moved = of_moved
 
@@ -130,18 +125,11 @@ class BlocksTable(InBlocks, contract.Table):
         made = partial(tasks.changes_of_moved, **facts)
         return self.blocks.make(made, engines, before.node, after.node)
 
-    def single_moves(self, groups, K):
-        """Move cases one after the other in memory: it is asked of small tables only."""
-        found = self.seeding_table().single_moves(self.arrays.gathered(groups), K)
-        return contract.Moved(self.arrays.from_numpy(found.groups), found.sums, found.moves)
-
-    def seeding_table(self):
-        if self.coordinates is not None:
-            return table_of_coordinates(self.coordinates)
+    def in_memory(self):
         recipe = self.recipe.in_memory._replace(n_threads=self.engine.n_threads)
-        assert recipe.place is not None, "a rotated table is not made of rows of the data"
-        engine, (columns, _) = self.engine.in_memory(), recipe.place
-        return recipe.table_of_cells(engine.lay_out(columns, recipe.dtype), self.arrays.host_masses)
+        masses = self.arrays.host_masses
+        cells = self.engine.engine_of_rows(None, masses).lay_out(recipe.place.columns, recipe.dtype)
+        return recipe.table_of_cells(cells, masses)
 
     def typical_norm(self):
         norms, masses, runs = self.blocks.make(Method("norms"), self.node), None, len(self.weights)
@@ -205,12 +193,12 @@ class BlocksEngine(InBlocks, contract.Engine):
                 "each case."
             )
         shape = data.n_cases, data.n_features
-        super().__init__(shape, data.dtype, data.frame, data.missing)
+        arrays = self._arrays_of(data, masses)
+        super().__init__(arrays, shape, data.dtype, data.frame, data.missing)
         self.data, self.blocks, self.n_threads = data, data.blocks, n_threads
         self.n_missing, self.n_unobserved = data.n_missing, data.n_unobserved
         self.observed_features = data.observed
         self.table_bytes = 0  # that a table takes which is kept
-        self._take_cases(masses)
         # Threads within a task only where there are fewer blocks than threads.
         remote = self.blocks.scheduler.remote
         self.threads_a_task = 1 if remote else max(1, n_threads // len(self.blocks))
@@ -249,15 +237,16 @@ class BlocksEngine(InBlocks, contract.Engine):
         self.space = max(0, int(budget - size * self.keeps_rows))
         self.table_share = self.rough_share = DEVICE_SHARE
 
-    def _take_cases(self, masses: np.ndarray | None) -> None:
-        """Keep the case weights, in their blocks and here, and what is done with arrays."""
-        blocks, data, node = self.blocks, self.data, None
+    @staticmethod
+    def _arrays_of(data: BlockData, masses: np.ndarray | None) -> BlockOps:
+        """Return what is done with arrays; the case weights are kept, in their blocks and here."""
+        blocks, node = data.blocks, None
         if masses is not None:
             parts = np.split(masses, np.cumsum(data.all_lengths)[:-1])
             held = blocks.hold([parts[i] for i in data.used])
             node = blocks.make(tasks.seen_rows, held, data.unobserved, keep=True)
             masses = np.concatenate(blocks.gather(same, node))
-        self._use(BlockOps(blocks, data.lengths, node, masses))
+        return BlockOps(blocks, data.lengths, node, masses)
 
     def _engines(self, rows: Node, frame: Frame) -> Node:
         """Return the engine in memory of each block of rows."""
@@ -295,21 +284,17 @@ class BlocksEngine(InBlocks, contract.Engine):
         key = cases.tobytes(), None if masses is None else masses.tobytes()
         if masses is None and self.masses is not None:
             masses = self.arrays.masses_at(cases)
-        made = partial(self._engine_of_rows, cases, masses)
+        made = partial(self.engine_of_rows, cases, masses)
         return self._sample.get(key, lambda: KnownCases(cases, made())).engine
 
     def forget_part(self):
         self._gathered, self._sample = contract.Latest(), contract.Latest()
 
-    def _engine_of_rows(self, cases: np.ndarray | None, masses: np.ndarray | None) -> MemoryEngine:
+    def engine_of_rows(self, cases: np.ndarray | None, masses: np.ndarray | None) -> MemoryEngine:
         """Return the engine in memory of some cases, or of all (None)."""
         options = {"frame": self.frame, "n_threads": self.n_threads, "missing": self.missing}
         rows = np.ascontiguousarray(self.rows(cases))
         return tasks.engine_of(rows, ArrayOps(masses), **options)
-
-    def in_memory(self) -> MemoryEngine:
-        """Return the engine in memory of all cases."""
-        return self._engine_of_rows(None, self.arrays.host_masses)
 
     def numbers(self, cases):
         return self.data.numbers(cases)
@@ -337,10 +322,7 @@ class BlocksEngine(InBlocks, contract.Engine):
     # ---- Tables
 
     def _can_rotate(self, weights):
-        """Whether a rotation saves anything, and has room here for products of all pairs."""
-        room = max(self.room(), WORK_BYTES)
-        few = super()._can_rotate(weights) and self.masses is None
-        return few and 32 * self.n_cases**2 <= room
+        return False  # many starts are made in memory, and few would not pay it
 
     def _columns(self, weights):
         """Return the active columns; where these are read alone, any subset saves something."""
@@ -413,18 +395,6 @@ class BlocksEngine(InBlocks, contract.Engine):
         known = self._of_columns(columns)
         made = Method("lay_out", columns=known.places, dtype=dtype)
         return self.blocks.make(made, known.node, keep=keep)
-
-    def _gram(self, weights):
-        columns = np.flatnonzero(weights[0])
-        made = Method("weighted_rows", columns=columns, weights=weights[0, columns])
-        return self.data.products(self.blocks.make(made, self.node))
-
-    def _table_of_coordinates(self, coordinates, dtype):
-        rows = coordinates.astype(dtype)
-        recipe = tasks.TableRecipe(None, np.ones((1, rows.shape[1])), dtype, False, 1)
-        parts = self.blocks.hold(np.split(rows, self.arrays.firsts[1:]))
-        node = self.blocks.make(table_of_coordinates, parts)
-        return BlocksTable(self, node, recipe, coordinates=rows)
 
     # ---- Passes
 

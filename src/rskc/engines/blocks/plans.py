@@ -15,7 +15,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
 from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -263,17 +262,6 @@ class Blocks:
         for node, own in zip(kept, held, strict=True):
             hold(node, own)
         return result
-
-    def ask_pairs(self, function: Callable, node: Node) -> list[tuple[tuple[int, int], Any]]:
-        """Return what a function of two values of a node makes of each pair of blocks."""
-        graph, (keys,) = self._graph([self.make(same, node)], range(len(self)))
-        pairs = list(combinations_with_replacement(range(len(self)), 2))
-        name = _name(function)
-        for i, j in pairs:
-            graph[name, i, j] = make_task(function, keys[i], keys[j])
-        graph[name] = make_task(list, [(name, i, j) for i, j in pairs])
-        self.n_graphs += 1
-        return list(zip(pairs, self.scheduler.get_one(graph, name), strict=True))
 
     def _graph(self, nodes: list[Node], blocks: Sequence[int]) -> tuple[dict, list[list]]:
         """Return a graph with a task for each node and block, and the keys of these tasks.

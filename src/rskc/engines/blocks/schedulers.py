@@ -70,10 +70,6 @@ class LocalScheduler:
     def __init__(self, get: Callable):
         self.get = get
 
-    def get_one(self, graph: dict, key: Any) -> Any:
-        """Run a graph; return one of its values."""
-        return self.get(graph, key)
-
     def get_blocks(self, graph: dict, keys: list[list]) -> list[Sequence]:
         """Run a graph; return the values that belong to each block.
 
@@ -180,10 +176,6 @@ class ClusterScheduler:
     def _available(self) -> int:
         limits = self.client.run_on_scheduler(_memory_limits)
         return sum(limit or 2**32 for limit in limits) or 2**32
-
-    def get_one(self, graph: dict, key: Any) -> Any:
-        """Run a graph; return one of its values."""
-        return self.get_and_leave(graph, [], key)[1]
 
     def get_and_leave(
         self, graph: dict, kept: list[list], result: Any, own: Mapping[int, Sequence] | None = None

@@ -88,11 +88,6 @@ def largest_cell(X: np.ndarray) -> float:
     return float(np.max(np.abs(X), where=~np.isnan(X), initial=-np.inf))
 
 
-def products(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return the scalar products of rows."""
-    return first @ second.T
-
-
 # ---- Engines
 
 
@@ -180,7 +175,7 @@ class Sides(NamedTuple):
 class TableRecipe(NamedTuple):
     """How the table of a block is made."""
 
-    place: Place | None
+    place: Place
     weights: np.ndarray  # (1 or runs, columns)
     dtype: np.dtype
     missing: bool

@@ -8,6 +8,7 @@ number of cases that moved and one for the sums.
 from __future__ import annotations
 
 from functools import cached_property
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from array_api_compat import array_namespace, device, is_torch_array
 
 from rskc.engines import contract
-from rskc.engines.arrays import Sums, labels_of, with_labels
+from rskc.engines.arrays import Sums, labels_of
 from rskc.engines.contract import Place
 from rskc.engines.device import passes_array
 from rskc.engines.device.ops import UNKNOWN_WORK_BYTES, DeviceOps, fetch, free_bytes, to_host
@@ -33,6 +34,7 @@ class DeviceTable(contract.Table):
     """
 
     arrays: DeviceOps
+    work_bytes = property(attrgetter("arrays.work_bytes"))
 
     def __init__(
         self,
@@ -43,19 +45,14 @@ class DeviceTable(contract.Table):
         passes: Any,
         missing: bool,
     ):
-        super().__init__(rows.shape[0], weights, place, missing)
+        super().__init__(arrays, rows.shape[0], weights, place, missing)
         self.rows, self.passes = rows, passes
         self.summing = passes if arrays.masses is None else passes_array  # kernels know no masses
-        self._use(arrays)
         self.padding = rows.shape[1] - self.width
         self._host = contract.Latest()
 
-    @property
-    def work_bytes(self):
-        return self.arrays.work_bytes
-
     def _row_sums(self, weights, dtype=None):
-        arrays, xp = self.arrays, self.arrays.xp
+        arrays, xp = self.arrays, self.xp
         weights = self._padded(weights)
         columns, width = arrays.asarray(weights.T), 2 * self.rows.shape[1] + len(weights)
         parts = [
@@ -86,7 +83,7 @@ class DeviceTable(contract.Table):
         return wide
 
     def _assign_observed(self, centers):
-        xp, unseen = self.arrays.xp, np.isnan(centers)
+        xp, unseen = self.xp, np.isnan(centers)
         filled = np.where(unseen, 0, centers)
         weighted = self.weights[:, None, :] * filled
         factors = np.concatenate([-2 * weighted, weighted * filled], axis=2)
@@ -102,7 +99,7 @@ class DeviceTable(contract.Table):
 
     def _assign_partly_seen(self, centers: np.ndarray, weights: np.ndarray) -> contract.Assignment:
         """Find the nearest of centers that are not observed in all features, for one run."""
-        arrays, xp = self.arrays, self.arrays.xp
+        arrays, xp = self.arrays, self.xp
         seen, filled = ~np.isnan(centers) * weights, np.nan_to_num(centers)
         parts = np.hstack([-2 * seen * filled, seen * filled**2]), np.hstack([0 * seen, seen])
         columns, marks, squares = (arrays.asarray(part.T) for part in (*parts, seen))
@@ -123,8 +120,10 @@ class DeviceTable(contract.Table):
         if self.summing is not passes_array:
             return self.passes.trim(*assignment, m)
         out = self.arrays.largest(assignment.costs, m)
-        groups = self.arrays.without(assignment.labels, out)
-        return groups, self.arrays.within(groups, assignment.costs)
+        groups, costs, xp = self.arrays.without(assignment.labels, out), assignment.costs, self.xp
+        costs = costs if self.masses is None else self.arrays.kept_masses(groups) * costs
+        kept = xp.where(labels_of(groups) < 0, xp.zeros_like(costs), costs)
+        return groups, xp.sum(kept, axis=1, dtype=xp.float64)
 
     def trim(self, assignment, m):
         groups, within = self._trimmed(assignment, m)
@@ -152,22 +151,15 @@ class DeviceTable(contract.Table):
         totals, *others = self.summing.shift(self.rows, *labels, K, *masses)
         return totals[:, :, : self.width], *others
 
-    def single_moves(self, groups, K):
-        """Move cases one after the other in memory: it is asked of small tables only."""
-        host = with_labels(groups, to_host(labels_of(groups)))
-        found = self.to_numpy().single_moves(host, K)
-        return contract.Moved(self.arrays.from_numpy(found.groups), found.sums, found.moves)
-
     def cases(self, index):
-        xp, flat = self.arrays.xp, self.arrays.asarray(index.reshape(-1))
+        xp, flat = self.xp, self.arrays.asarray(index.reshape(-1))
         rows = to_host(xp.take(self.rows, flat, axis=0))[:, : self.n_columns]
         return rows.astype(np.float64).reshape(*index.shape, -1)
 
-    def to_numpy(self):
-        """Return the same table in memory."""
-        return self._host.get(self.weights.tobytes(), self._in_memory)
+    def in_memory(self):
+        return self._host.get(self.weights.tobytes(), self._copied)
 
-    def _in_memory(self):
+    def _copied(self):
         rows = np.ascontiguousarray(to_host(self.rows[:, : self.width]))
         cells, weights = (to_blocks(rows, PASSES.BLOCK), rows.reshape(-1)), self.weights
         facts = {"masses": self.arrays.host_masses, "missing": self.missing}
@@ -213,6 +205,8 @@ class DeviceEngine(contract.Engine):
 
     searchable = True
     arrays: DeviceOps
+    work_bytes = property(attrgetter("arrays.work_bytes"))
+    subset_bytes = np.inf  # there is room for tables, or none is made
 
     def __init__(
         self,
@@ -224,12 +218,11 @@ class DeviceEngine(contract.Engine):
         n_threads: int = 1,
         passes=None,
     ):
-        self.X, self.passes = X, passes or passes_for(X)
-        self._use(DeviceOps(X, masses))
-        xp = self.arrays.xp
+        self.X, self.passes, arrays = X, passes or passes_for(X), DeviceOps(X, masses)
+        xp = arrays.xp
         self.float32, self.float64 = xp.float32, xp.float64
         dtype = np.float32 if X.dtype == self.float32 else np.float64
-        super().__init__(X.shape, dtype, frame or _frame_of(X, missing), missing)
+        super().__init__(arrays, X.shape, dtype, frame or _frame_of(X, missing), missing)
         self.multiple = getattr(self.passes, "COLUMNS_MULTIPLE", 1)
         if missing:
             self.observed = ~xp.isnan(X)
@@ -241,10 +234,6 @@ class DeviceEngine(contract.Engine):
     @cached_property
     def device_frame(self):
         return self.frame._replace(location=self.arrays.asarray(self.frame.location))
-
-    @property
-    def work_bytes(self):
-        return self.arrays.work_bytes
 
     def expect(self, n_clusters, n_trim):
         if hasattr(self.passes, "compile_kernels"):
@@ -278,7 +267,7 @@ class DeviceEngine(contract.Engine):
 
     def _taken(self, cases):
         """Return some cases as they were given, on the device."""
-        xp, index = self.arrays.xp, None if isinstance(cases, slice) else self.arrays.asarray(cases)
+        xp, index = self.xp, None if isinstance(cases, slice) else self.arrays.asarray(cases)
         arrays = [self.X, self.observed] if self.missing else [self.X]
         rows, *seen = (
             array[cases, :] if index is None else xp.take(array, index, axis=0) for array in arrays
@@ -286,17 +275,14 @@ class DeviceEngine(contract.Engine):
         return xp.where(seen[0], rows, xp.full_like(rows, float("nan"))) if seen else rows
 
     def returned(self, array, unobserved):
-        array, xp = self.arrays.as_mask(array), self.arrays.xp
+        array, xp = self.arrays.as_mask(array), self.xp
         if self.seen is not None:
             last = xp.full((1,), unobserved, dtype=array.dtype, device=device(array))
             array = xp.take(xp.concat([array, last]), self._sources)
         return to_host(array) if self.gathers else array
 
     def largest_cell(self):
-        return float(self.arrays.xp.max(self.arrays.xp.abs(self.X)))
-
-    def _columns(self, weights):
-        return np.flatnonzero(weights.any(axis=0))
+        return float(self.xp.max(self.xp.abs(self.X)))
 
     def _cell_type(self, dtype):
         return dtype  # products take cells and centers of one type here
@@ -307,7 +293,7 @@ class DeviceEngine(contract.Engine):
     def lay_out(self, columns, dtype):
         """Return the cells of a table, followed by zeros up to a width that the passes like."""
         self._check_room(len(columns))
-        xp, parts = self.arrays.xp, self._parts(columns, dtype)
+        xp, parts = self.xp, self._parts(columns, dtype)
         gap = -sum(part.shape[1] for part in parts) % self.multiple
         if gap:
             zeros = xp.zeros((self.n_cases, gap), dtype=dtype, device=self.arrays.device)
@@ -316,7 +302,7 @@ class DeviceEngine(contract.Engine):
 
     def _parts(self, columns, dtype):
         """Return the cells of some columns in the frame, cut off at its limits, and marks."""
-        xp, asarray = self.arrays.xp, self.arrays.asarray
+        xp, asarray = self.xp, self.arrays.asarray
         out = xp.empty((self.n_cases, len(columns)), dtype=dtype, device=self.arrays.device)
         limits, numbers = asarray(self.frame.limits[columns]), asarray(columns)
         frame = self.device_frame._replace(location=asarray(self.frame.location[columns]))
@@ -379,24 +365,11 @@ class DeviceEngine(contract.Engine):
         filled = asarray(np.nan_to_num(centers))
         return passes_array.own_distances(*rows, filled, marks)
 
-    def squared(self, centers, weights):
-        return self.arrays.xp.astype(self._to_all(centers, weights) * self.unit, self.X.dtype)
-
-    def transform(self, centers, weights):
-        xp = self.arrays.xp
-        roots = xp.sqrt(self._to_all(centers, weights))
-        return xp.astype(roots / self.frame.factor, self.X.dtype)
-
-    def _to_all(self, centers, weights):
-        xp, shape = self.arrays.xp, (len(centers), self.n_cases)
-        labels = xp.zeros(shape, dtype=xp.int32, device=self.arrays.device)
-        return self.distances(labels, centers[:, None, :], weights[None]).T
-
     def as_result(self, array):
         return array if self.gathers else self.arrays.asarray(array)
 
     def farthest(self, distances, m):
-        largest = to_host(self.arrays.xp.max(distances, axis=1))
+        largest = to_host(self.xp.max(distances, axis=1))
         return contract.Farthest(self.arrays.largest(distances, m), largest)
 
     def _factored(self, groups, factors, K):
@@ -405,7 +378,7 @@ class DeviceEngine(contract.Engine):
         return tuple(fetch(first, zeroth))
 
     def _factors(self, weights):
-        xp, columns = self.arrays.xp, self.arrays.asarray(weights.T)
+        xp, columns = self.xp, self.arrays.asarray(weights.T)
         parts = [
             (passes_array.read(self.observed, rows) @ columns).T
             for rows in passes_array.chunks(self.observed, self.n_features)

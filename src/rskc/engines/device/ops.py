@@ -76,9 +76,6 @@ class DeviceOps(ArrayOps):
             return PartlyTrimmed(self.take(array.array, runs), array.cut[runs], array.left[runs])
         return self.xp.take(array, self.asarray(runs), axis=0)
 
-    def lesser(self, costs, others):
-        return self.xp.where(costs < others, costs, others)
-
     def put(self, array, run, case, values):
         array = self.xp.asarray(array, copy=True)
         for r, i, value in zip(run.tolist(), case.tolist(), values.tolist(), strict=True):
