@@ -174,7 +174,7 @@ def test_sums_over_several_stripes(passes, dtype):
 
 
 def move(passes, X, weights, groups, K, threads=1):
-    """Groups, sums and number of moves after single moves."""
+    """Groups and sums after single moves."""
     table = table_of(passes, X, weights, threads)
     return table.single_moves(groups, K)
 
@@ -225,7 +225,7 @@ def test_single_moves_lower_the_within_sum_until_none_can(passes, dtype, seed, n
     rng = np.random.default_rng(seed)
     X, weights = rng.normal(size=(n, q)).astype(dtype), rng.random((2 if own else 1, q))
     before = partitions(rng, 2, n, K, m)
-    groups, sums, moves = move(passes, X, weights, before, K)
+    groups, sums = move(passes, X, weights, before, K)
     expected = plain_sums(X, groups, K)
     assert_allclose(sums.totals, expected.totals, atol=1e-12)
     assert_array_equal(sums.counts, expected.counts)
@@ -233,7 +233,7 @@ def test_single_moves_lower_the_within_sum_until_none_can(passes, dtype, seed, n
     assert_array_equal((groups < 0).sum(axis=1), m)
     for r, w in enumerate(np.broadcast_to(weights, (2, q))):
         start, end = within_sum(X, w, before[r], K), within_sum(X, w, groups[r], K)
-        assert end < start if moves[r] else np.array_equal(groups[r], before[r])
+        assert end < start or np.array_equal(groups[r], before[r])
         assert best_move(X, w, groups[r], K) >= end * (1 - 1e-9)
         assert best_exchange(X, w, groups[r], K) >= end * (1 - 1e-9)
 
@@ -241,9 +241,8 @@ def test_single_moves_lower_the_within_sum_until_none_can(passes, dtype, seed, n
 @each_pass
 def test_cases_that_are_all_alike_stay(passes):
     before = np.array([[0, 1, 2, 0, 1, -1]], np.int32)
-    groups, _, moves = move(passes, np.ones((6, 2)), np.ones((1, 2)), before, 3)
+    groups, _ = move(passes, np.ones((6, 2)), np.ones((1, 2)), before, 3)
     assert_array_equal(groups, before)
-    assert moves[0] == 0
 
 
 @needs_compiler
@@ -258,11 +257,10 @@ def test_rounds_that_look_at_some_cases_only_miss_no_move(dtype, seed):
     mixed = np.where(rng.random(n) < 0.15, rng.integers(0, K, n), labels)
     before = np.where(rng.random(n) < 0.05, -1, mixed)[None].astype(np.int32)
     weights = rng.random((1, q))
-    groups, _, moves = move(_passes, X, weights, before, K)
-    twin, _, twin_moves = move(passes_numpy, X, weights, before, K)
+    groups, _ = move(_passes, X, weights, before, K)
+    twin, _ = move(passes_numpy, X, weights, before, K)
     assert_array_equal(groups, twin)
-    assert_array_equal(moves, twin_moves)
-    assert moves[0] > 40
+    assert np.count_nonzero(groups != before) > 40
 
 
 @needs_compiler
@@ -280,9 +278,9 @@ def test_a_table_without_a_second_copy_row_by_row_is_the_same(dtype, monkeypatch
         table = table_of(_passes, X, weights)
         sums = table.sums(groups, 3)
         table.shift(sums, groups, np.roll(groups, 3, axis=1))
-        moved, moved_sums, moves = move(_passes, X, weights, groups, 3)
+        moved, moved_sums = move(_passes, X, weights, groups, 3)
         cases = table.cases(np.arange(700)[::-1])
-        return cases, sums.totals, sums.counts, moved, moved_sums.totals, moves
+        return cases, sums.totals, sums.counts, moved, moved_sums.totals
 
     expected = everything()
     monkeypatch.setattr(memory.MemoryEngine, "rows_bytes", 0)
@@ -311,12 +309,12 @@ def test_any_number_of_threads_gives_the_same_bits(dtype, monkeypatch):
         sums, all_sums = table.sums(groups, K), engine.sums(groups, K)
         table.shift(sums, groups, np.roll(groups, 5, axis=1))
         distances = engine.distances(assignment.labels, centers, weights)
-        moved, moved_sums, moves = move(_passes, X[:300], weights, few, K, threads)
+        moved, moved_sums = move(_passes, X[:300], weights, few, K, threads)
         return [
             *(table.cases(np.arange(n)), table.norms(), *assignment, groups, within),
             *(sums.totals, sums.counts, all_sums.totals, all_sums.counts),
             *(distances, *engine.farthest(distances, n // 7)),
-            *(moved, moved_sums.totals, moved_sums.counts, moves),
+            *(moved, moved_sums.totals, moved_sums.counts),
         ]
 
     one = everything(1)

@@ -585,7 +585,7 @@ class Engine(CaseData):
 
     @property
     def _type_of_data(self) -> Any:
-        return self.float32 if self.dtype == np.float32 else self.float64
+        return self.xp.float32 if self.dtype == np.float32 else self.xp.float64
 
     def _cell_type(self, dtype: Any) -> Any:
         """Return how a table of this precision keeps its cells: those of float32 data stay so."""
