@@ -18,34 +18,19 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from package_copy import SOURCE, copy_package, run_tests
+from package_copy import ROOT, SOURCE, copy_package, run_tests
 from rskc.engines.passes import PASSES
 
-# Test files that speak of a module, those that fail soonest first.
+# Test files that speak of a folder or a module, those that fail soonest first; before them the one
+# that is named like the mutant's module.
 TESTS = {
-    "solver/split_merge.py": ("split_merge", "solver", "estimator"),
     "solver": ("solver_rules", "solver", "split_merge", "estimator", "missing", "automatic"),
     "metrics.py": ("metrics",),
     "estimator.py": ("estimator", "sklearn", "bad_input", "fitted", "automatic"),
-    "model/outliers.py": ("automatic", "estimator", "missing", "extreme_cells"),
-    "model/automatic.py": ("automatic", "groups", "estimator", "missing", "categories"),
-    "inputs/arrays.py": ("sample_weight", "search", "metrics", "bad_input"),
-    "solver/groups.py": ("groups", "categories"),
-    "inputs/categories.py": ("categories", "frames", "columns", "groups"),
-    "selection/runner.py": ("runner", "search"),
-    "selection/checkpoint.py": ("checkpoint", "search"),
-    "selection/references.py": ("references", "clest", "categories"),
-    "selection/subsample.py": ("subsample", "search"),
-    "selection/clest.py": ("clest", "findings", "search"),
-    "selection/gap.py": ("gap", "findings", "search"),
-    "selection/stability.py": ("stability",),
-    "selection/halves.py": ("stability",),
-    "selection/cloud.py": ("stability",),
-    "selection/grid.py": ("grid", "search", "explorer"),
     "selection": ("findings", "search", "clest", "gap", "grid", "stability", "reviewed"),
     "comparison.py": ("comparison",),
     "markers.py": ("markers",),
-    "model": ("summary", "fitted", "automatic", "cells", "missing", "reviewed"),
+    "model": ("reviewed", "fitted", "automatic", "cells", "missing", "estimator", "groups"),
     "inputs": ("reviewed", "frames", "bad_input", "columns", "categories", "sample_weight"),
     "preprocessing": ("preparation", "preprocessing"),
     "engines": ("passes", "engines", "engine_contract"),
@@ -140,7 +125,9 @@ def _span(source: str, node: ast.expr) -> tuple[int, int]:
 
 def is_noticed(mutant: Mutant) -> bool:
     """Whether a test fails, or does not end, with this mutant."""
-    names = TESTS.get(mutant.module) or TESTS[mutant.module.split("/")[0]]
+    names, first = TESTS[mutant.module.split("/")[0]], Path(mutant.module).stem
+    if any((ROOT / "tests").rglob(f"test_{first}.py")):
+        names = tuple(dict.fromkeys([first, *names]))
     compiled = Path(PASSES.__file__)
     with tempfile.TemporaryDirectory() as folder:
         copy = copy_package(Path(folder), None if compiled.suffix == ".py" else compiled)

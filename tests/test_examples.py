@@ -26,13 +26,6 @@ def test_there_are_pages():
 
 
 @PAGE
-def test_headings_are_underlined_in_full(page):
-    lines = [line.removeprefix("# ") for line in page.read_text("utf-8").splitlines()]
-    for title, line in itertools.pairwise(lines):
-        assert set(line) not in ({"="}, {"-"}) or len(line) == len(title), title
-
-
-@PAGE
 def test_runs_and_makes_pictures(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(page), run_name="page")
@@ -46,10 +39,12 @@ def test_runs_and_makes_pictures(page, tmp_path, monkeypatch):
 
 
 @PAGE
-def test_is_a_page_of_text_with_a_title(page):
+def test_is_a_page_of_text_with_a_title_and_headings_underlined_in_full(page):
     text = page.read_text("utf-8")
-    title, rule = ast.get_docstring(ast.parse(text)).splitlines()[:2]
-    assert rule == "=" * len(title)
+    assert set(ast.get_docstring(ast.parse(text)).splitlines()[1]) == {"="}
+    lines = [line.removeprefix("# ").removeprefix('"""') for line in text.splitlines()]
+    for title, line in itertools.pairwise(lines):
+        assert set(line) not in ({"="}, {"-"}) or len(line) == len(title), title
     assert text.count("\n# %%\n# ") >= 2
     assert text.rstrip().endswith("plt.show()")
 
