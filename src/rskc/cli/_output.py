@@ -114,12 +114,11 @@ def _install(part: Path, target: Path) -> None:
 
 def stem_of(table: Path) -> str:
     """Return what results of a table are called: genes for /data/genes.tsv.gz."""
-    stem = table.name
-    if not stem or "*" in stem:  # this folder, or a pattern
-        stem = table.resolve().name if not stem else table.resolve().parent.name
-    for suffix in reversed(table.suffixes[-2:] if table.suffix == ".gz" else [table.suffix]):
-        stem = stem.removesuffix(suffix)
-    return stem or table.name
+    name = table.name
+    if not name or "*" in name:  # this folder, or a pattern
+        name = (table.resolve().parent if name else table.resolve()).name
+    stem = name.removesuffix(".gz")
+    return stem.removesuffix(Path(stem).suffix) or name
 
 
 def check_no_file(path: Path | None, force: bool, *inputs: Path) -> None:
@@ -196,7 +195,6 @@ def write_others(folder: Path, result: Result, asked: Results) -> None:
 def write_page(path: Path, result: Result, title: str | None) -> None:
     """Write the HTML page."""
     from rskc.report import Report
-    from rskc.utils.wording import cleaned
 
     heading = cleaned(title or f"Clusters of {result.data.table.path.name}", 200)
     summary = result.page | {"title": heading}
