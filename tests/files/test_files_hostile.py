@@ -154,7 +154,7 @@ def use(model):
     model.score(X)
     model.features_frame()
     model.summary()
-    with contextlib.suppress(ValueError, TypeError):
+    with contextlib.suppress(ValueError, TypeError, ImportError):
         model.fit(X)
 
 

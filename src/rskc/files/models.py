@@ -18,7 +18,7 @@ import math
 import os
 import sys
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,7 +41,6 @@ from rskc.utils.atomic import atomic_write
 FORMAT, VERSION = "rskc model", 1
 CONTENTS = "rskc-model.json"
 DIGEST_LENGTH = 64
-TIMES = (1980, 1, 1, 0, 0, 0)  # in the archive, so that the same model makes the same file
 
 
 class ModelFileError(ValueError):
@@ -143,46 +142,52 @@ def read_model(path: str | os.PathLike) -> SavedModel:
     ModelFileError
         As ``load`` does.
     """
-    data = _checked(path, _bytes_of(path))
+    data = _read(path)
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            unread = _check_entries(archive, len(data))
-
-            def get(name: str) -> Any:
-                # Each array once: named a thousand times, it would take a thousand times its size.
-                if name not in unread:
-                    raise ValueError(f"{name!r:.60} is no array of it")
-                unread.remove(name)
-                return unpack(archive.read(name))
-
+            if sum(entry.file_size for entry in archive.infolist()) > len(data):
+                raise ValueError("its contents are larger than the file")
             contents = json.loads(archive.read(CONTENTS))
-            if contents["format"] != FORMAT or contents["class"] != "RobustSparseKMeans":
-                raise ValueError(f"it claims to be a {contents['format']!s:.40}")
-            if contents["version"] == VERSION:
-                return _decoded(contents, get)
+            if (contents["format"], contents["version"]) != (FORMAT, VERSION):
+                raise ValueError(
+                    f"it is a {contents['format']!s:.20} of version {contents['version']!s:.20}, "
+                    f"written by rskc {contents['rskc']!s:.20}; this is rskc {rskc.__version__}, "
+                    f"which reads version {VERSION}"
+                )
+            names = set(archive.namelist()) - {CONTENTS}
+            return _decoded(contents, {name: unpack(archive.read(name)) for name in names})
     except Exception as error:  # zip, JSON, NumPy and the checks below: all mean the same
         words = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise _refusal(path, f"is not a model that rskc can use ({words})") from error
-    raise _refusal(
-        path,
-        f"was written by rskc {contents['rskc']!s:.20} in version {contents['version']!s:.20} of "
-        f"the format, and this is rskc {rskc.__version__}, which reads version {VERSION}",
-    )
+
+
+def _read(path: str | os.PathLike) -> bytes:
+    """Return the bytes of a file, if they are those of a whole file of ours."""
+    try:
+        if not Path(path).is_file():
+            raise _refusal(path, "is no file" if Path(path).exists() else "is not there")
+        data = Path(path).read_bytes()
+    except (OSError, UnicodeEncodeError) as error:
+        words = getattr(error, "strerror", None) or "no file can have such a name"
+        raise _refusal(path, f"cannot be opened ({words})") from error
+    if not data.startswith(b"PK") or not data[30:].startswith(CONTENTS.encode()):
+        raise _refusal(path, "is not a model of rskc, which has rskc-model.json in a zip archive")
+    if _digest(data[:-DIGEST_LENGTH]) != data[-DIGEST_LENGTH:]:
+        raise _refusal(path, "is damaged, cut short or was altered: its checksum is wrong")
+    return data
 
 
 def _refusal(path: str | os.PathLike, words: str) -> ModelFileError:
     return ModelFileError(f"{os.fspath(path)!r} {words}.")
 
 
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).hexdigest().encode()
+
+
 def _archive(model: RobustSparseKMeans, extra: dict[str, Any]) -> bytes:
     """Return the bytes of a file: an archive with its own digest at the end."""
     arrays: dict[str, np.ndarray] = {}
-
-    def add(array: np.ndarray) -> str:
-        name = f"arrays/{len(arrays)}.npy"
-        arrays[name] = array
-        return name
-
     params = model.get_params(deep=False)
     params["init"] = plain_centers(params["init"])
     if not isinstance(params["random_state"], Integral):  # nothing, or a state that a fit uses up
@@ -196,129 +201,70 @@ def _archive(model: RobustSparseKMeans, extra: dict[str, Any]) -> bytes:
         attributes["encoder_"] = model.encoder_.to_plain()
     if "outlying_cells_" in attributes:
         attributes["outlying_cells_"] = np.array(model.outlying_cells_.nonzero(), np.int64)
-    contents = {
-        "format": FORMAT,
-        "version": VERSION,
-        "rskc": rskc.__version__,
-        "class": "RobustSparseKMeans",
-        "params": {
-            name: _encoded(f"{name}={value!r:.60}", value, add) for name, value in params.items()
-        },
-        "attributes": {name: _encoded(name, value, add) for name, value in attributes.items()},
-        "extra": _encoded("extra", extra, add),
-    }
+    contents: dict[str, Any] = {"format": FORMAT, "version": VERSION, "rskc": rskc.__version__}
+    for part, values in (("params", params), ("attributes", attributes)):
+        contents[part] = {name: _named(name, value, arrays) for name, value in values.items()}
+    contents["extra"] = _named("extra", extra, arrays)
     text = json.dumps(contents, indent=1, allow_nan=False)
     try:
-        _decoded(json.loads(text), lambda name: arrays[name][()])
+        _decoded(json.loads(text), {name: array[()] for name, array in arrays.items()})
     except Exception as error:  # what load would refuse
         raise ValueError(f"model cannot be saved: it could not be loaded ({error}).") from error
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(buffer, "w") as archive:
         archive.comment = b"0" * DIGEST_LENGTH
-        archive.writestr(zipfile.ZipInfo(CONTENTS, TIMES), text.encode())
+        # Without the time of day: the same model makes the same file.
+        archive.writestr(zipfile.ZipInfo(CONTENTS), text.encode())
         for name, array in arrays.items():
-            archive.writestr(zipfile.ZipInfo(name, TIMES), pack(array))
+            archive.writestr(zipfile.ZipInfo(name), pack(array))
     body = buffer.getvalue()[:-DIGEST_LENGTH]
-    return body + hashlib.sha256(body).hexdigest().encode()
+    return body + _digest(body)
 
 
-def _encoded(what: str, value: Any, add: Any) -> Any:
+def _named(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
     try:
-        return encode(value, add)
+        return encode(value, arrays)
     except TypeError as error:
-        remedy = "; model.set_params(init='auto') forgets it" if what.startswith("init=") else ""
-        raise TypeError(f"{what} cannot be saved: it holds {error}{remedy}.") from error
+        remedy = "; model.set_params(init='auto') forgets it" if name == "init" else ""
+        raise TypeError(f"{name} cannot be saved: it holds {error}{remedy}.") from error
 
 
-def _bytes_of(path: str | os.PathLike) -> bytes:
-    """Read the file."""
-    try:
-        if Path(path).exists() and not Path(path).is_file():
-            raise _refusal(path, "is not a file")
-        return Path(path).read_bytes()
-    except FileNotFoundError as error:
-        raise _refusal(path, "is not there") from error
-    except UnicodeEncodeError as error:
-        raise _refusal(path, "is not there: no file can have such a name") from error
-    except OSError as error:
-        raise _refusal(path, f"cannot be opened ({error.strerror})") from error
-
-
-def _checked(path: str | os.PathLike, data: bytes) -> bytes:
-    """Return the bytes, if they are those of a whole file of ours."""
-    if not data:
-        raise _refusal(path, "is empty")
-    if not data.startswith(b"PK") or not data[30:].startswith(CONTENTS.encode()):
-        raise _refusal(path, "is not a model of rskc, which has rskc-model.json in a zip archive")
-    digest = hashlib.sha256(data[:-DIGEST_LENGTH]).hexdigest()
-    if digest.encode() != data[-DIGEST_LENGTH:]:
-        raise _refusal(path, "is damaged, cut short or was altered: its checksum is wrong")
-    return data
-
-
-def _check_entries(archive: zipfile.ZipFile, size: int) -> list[str]:
-    """Return the names of the arrays; refuse other names, compression, entries that overlap."""
-    entries = archive.infolist()
-    names = [f"arrays/{number}.npy" for number in range(len(entries) - 1)]
-    if [entry.filename for entry in entries] != [CONTENTS, *names]:
-        raise ValueError("it holds other files than a model does")
-    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-        raise ValueError("it is compressed, which models are not")
-    if sum(entry.file_size for entry in entries) > size:
-        raise ValueError("its contents are larger than the file")
-    return names
-
-
-def _decoded(contents: dict[str, Any], get: Callable[[str], Any]) -> SavedModel:
-    """Return what the contents of a file mean; ``get`` returns an array by its name."""
-    params = {name: decode(value, get) for name, value in contents["params"].items()}
-    attributes = {name: decode(value, get) for name, value in contents["attributes"].items()}
-    extra = decode(contents["extra"], get)
+def _decoded(contents: dict[str, Any], arrays: dict[str, Any]) -> SavedModel:
+    """Return what the contents of a file mean."""
+    params, attributes = (
+        {name: decode(value, arrays) for name, value in contents[part].items()}
+        for part in ("params", "attributes")
+    )
+    extra = decode(contents["extra"], arrays)
     if not isinstance(extra, dict):
         raise TypeError("extra is no dictionary")
     return SavedModel(checked_model(params, attributes), extra, str(contents["rskc"]))
 
 
-KINDS = "biufU"  # of arrays: true and false, numbers, text
-LAST_CODE_POINT = 0x10FFFF
-OTHER_KINDS = {
-    "feature_groups": (list, dict),
-    "categorical": (list,),
-    "ordinal": (list, dict),
-    "init": (np.ndarray, list, tuple),
-}
-PYTHON = ("int", "float", "list", "dict")
-MAY_BE_NONE = dict.fromkeys(("l1_bound_", "cell_cutoff_"), "NoneType")
-OUTPUTS = ("default", "pandas", "polars")
-TEXTS = ("feature_names_in_", "group_names_", "warnings_", "warning_kinds_")
-FINITE, ABOVE_0, INFINITE = sys.float_info.max, float(np.nextafter(0, 1)), float("inf")
-
-
 # ---- Values
 
+KINDS = "biufU"  # of arrays: true and false, numbers, text
 
-def encode(value: Any, add: Callable[[np.ndarray], str]) -> Any:
-    """Return a value as JSON; ``add`` keeps an array and returns its name."""
-    if value is None or type(value) in (bool, int, str):
+
+def encode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """Return a value as JSON; arrays are added to those of the file."""
+    if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:
+        return {"names": [_as_name(item) for item in value]}
+    if isinstance(value, np.ndarray | np.generic) and np.asarray(value).dtype.kind in KINDS:
+        name = f"arrays/{len(arrays)}.npy"
+        arrays[name] = np.asarray(value)
+        return {"array": name}
+    if value is None or isinstance(value, bool | str):
         return value
-    if isinstance(value, np.ndarray | np.generic):
-        array = np.asarray(value)
-        if array.dtype == object and array.ndim == 1:
-            return {"names": [encode(_as_name(item), add) for item in array]}
-        if array.dtype.kind not in KINDS:
-            raise TypeError(f"an array of {array.dtype}, which a model file has no place for")
-        return {"array": add(array)}
-    if isinstance(value, str):
-        return str(value)
     if isinstance(value, Integral):  # and other kinds of numbers, such as an enumeration's
         return int(value)
     if isinstance(value, Real):
         return float(value) if math.isfinite(value) else {"float": str(float(value))}
     if isinstance(value, list | tuple):
         key = "list" if isinstance(value, list) else "tuple"
-        return {key: [encode(item, add) for item in value]}
+        return {key: [encode(item, arrays) for item in value]}
     if isinstance(value, Mapping) and all(type(key) is str for key in value):
-        return {"dict": {key: encode(item, add) for key, item in value.items()}}
+        return {"dict": {key: encode(item, arrays) for key, item in value.items()}}
     raise TypeError(f"{type(value).__name__}, which a model file has no place for")
 
 
@@ -332,29 +278,27 @@ def _as_name(item: Any) -> str | int | float | bool:
     return str(item)
 
 
-def decode(value: Any, get: Callable[[str], np.ndarray]) -> Any:
-    """Return the value of a piece of JSON; ``get`` returns an array by its name."""
+def decode(value: Any, arrays: dict[str, Any]) -> Any:
+    """Return the value of a piece of JSON.
+
+    Each array is taken once: named a thousand times, it would take a thousand times its size.
+    """
     if value is None or type(value) in (bool, int, float, str):
         return value
-    if not isinstance(value, dict):
-        raise ValueError(f"a {type(value).__name__} stands where a value is expected")
     ((kind, content),) = value.items()
     match kind:
         case "array":
-            return get(content)
+            return arrays.pop(content)
         case "float" if content in ("nan", "inf", "-inf"):
             return float(content)
-        case "list":
-            return [decode(item, get) for item in content]
-        case "tuple":
-            return tuple(decode(item, get) for item in content)
+        case "list" | "tuple":
+            items = [decode(item, arrays) for item in content]
+            return items if kind == "list" else tuple(items)
         case "dict":
-            return {key: decode(item, get) for key, item in content.items()}
-        case "names":
+            return {key: decode(item, arrays) for key, item in content.items()}
+        case "names" if all(type(name) in (bool, int, float, str) for name in content):
             names = np.empty(len(content), object)
             names[:] = content
-            if not all(type(name) in (bool, int, float, str) for name in names):
-                raise ValueError("names are neither text nor numbers")
             return names
     raise ValueError(f"{kind!r:.40} is no kind of value")
 
@@ -372,20 +316,25 @@ def unpack(data: bytes) -> Any:
     if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError("an array is in another version of NumPy's format")
     shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
-    if dtype.kind not in KINDS or dtype.itemsize == 0:
-        raise ValueError(f"an array is of type {dtype!r:.40}")
     # Before anything is allocated: a shape may promise more than there is.
-    if math.prod(shape) * dtype.itemsize != len(data) - file.tell():
-        raise ValueError(f"an array is not of its shape {shape!r:.40}")
-    most = {"b": 1, "U": LAST_CODE_POINT}.get(dtype.kind)
-    codes = np.frombuffer(data, f"{dtype.str[0]}u4" if dtype.kind == "U" else "u1", -1, file.tell())
-    if most is not None and codes.max(initial=0) > most:
+    size = math.prod(shape) * dtype.itemsize
+    if dtype.kind not in KINDS or dtype.itemsize == 0 or size != len(data) - file.tell():
+        raise ValueError(f"an array is not of its shape {shape!r:.40} and type {dtype!r:.40}")
+    units, most = {"b": ("u1", 1), "U": ("u4", sys.maxunicode)}.get(dtype.kind, ("u1", 255))
+    if np.frombuffer(data, dtype.str[0] + units, offset=file.tell()).max(initial=0) > most:
         raise ValueError(f"an array of {dtype} holds something else")
     array = np.frombuffer(data, dtype, offset=file.tell())
     return array.reshape(shape, order="F" if by_columns else "C").copy("K")[()]
 
 
 # ---- A model
+
+OF_MANY = ("feature_groups", "categorical", "ordinal", "init")  # parameters
+PYTHON = ("int", "float", "list", "dict")
+MAY_BE_NONE = dict.fromkeys(("l1_bound_", "cell_cutoff_"), "NoneType")
+OUTPUTS = ("default", "pandas", "polars")
+TEXTS = ("feature_names_in_", "group_names_", "warnings_", "warning_kinds_")
+FINITE, ABOVE_0, INFINITE = sys.float_info.max, float(np.nextafter(0, 1)), float("inf")
 
 
 def checked_model(params: dict[str, Any], attributes: dict[str, Any]) -> RobustSparseKMeans:
@@ -400,8 +349,7 @@ def checked_model(params: dict[str, Any], attributes: dict[str, Any]) -> RobustS
         raise ValueError("parameters are missing")
     check_n_threads(params["n_threads"])  # which predictions read; a fit refuses the rest
     for name, value in params.items():
-        kinds = (bool, int, float, str, np.generic, *OTHER_KINDS.get(name, ()))
-        if value is not None and not isinstance(value, kinds):
+        if name not in OF_MANY and isinstance(value, np.ndarray | list | tuple | dict):
             raise ValueError(f"{name} is a {type(value).__name__}")
     axes = _check_types(attributes)
     _check_values(attributes, axes)
@@ -488,9 +436,8 @@ def _check_values(attributes: dict[str, Any], axes: dict[str, int]) -> None:
 
 def _cells(places: Any, n: int, p: int) -> csr_array:
     """Return the outlying cells (n, p) of cases and features (2, cells)."""
-    if not isinstance(places, np.ndarray) or places.dtype != np.int64 or places.shape[:1] != (2,):
-        raise ValueError("outlying_cells_ are no places")
-    if places.ndim != 2 or (places < 0).any() or (places >= [[n], [p]]).any():
+    is_pair = isinstance(places, np.ndarray) and places.dtype == np.int64 and places.ndim == 2
+    if not is_pair or len(places) != 2 or ((places < 0) | (places >= [[n], [p]])).any():
         raise ValueError("outlying_cells_ are not those of cases and features")
     return csr_array((np.ones(places.shape[1], bool), tuple(places)), (n, p))
 
@@ -500,8 +447,7 @@ def _frame(fields: dict[str, Any], p: int) -> Frame:
     for array in (frame.location, frame.limits):
         if array.dtype != np.float64 or array.shape != (p,) or not np.isfinite(array).all():
             raise ValueError("_frame does not fit the features")
-    if type(frame.factor) is not float or not 2.0**-1000 <= frame.factor <= 2.0**1000:
-        raise ValueError("_frame has a wrong factor")
-    if frame.limits.min() <= 0:
-        raise ValueError("_frame has limits below 0")
+    is_scale = type(frame.factor) is float and 2.0**-1000 <= frame.factor <= 2.0**1000
+    if not is_scale or frame.limits.min() <= 0:
+        raise ValueError("_frame has a wrong factor, or limits below 0")
     return frame
