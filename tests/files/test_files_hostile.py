@@ -154,7 +154,7 @@ def use(model):
     model.score(X)
     model.features_frame()
     model.summary()
-    with contextlib.suppress(ValueError, TypeError, ImportError):
+    with contextlib.suppress(ValueError, TypeError, ImportError, MemoryError):
         model.fit(X)
 
 

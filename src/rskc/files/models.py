@@ -390,39 +390,33 @@ def _check_types(attributes: dict[str, Any]) -> dict[str, int]:
 
 def _check_values(attributes: dict[str, Any], axes: dict[str, int]) -> None:
     n, p, K = axes["n"], axes["p"], axes["K"]
-    distances = ("distances_", "unweighted_distances_", "feature_statistics_")
-    limits: dict[str, tuple[float, float]] = {
-        **dict.fromkeys(distances, (0, INFINITE)),
-        **dict.fromkeys(("outlier_cutoff_", "l1_bound_", "cell_cutoff_"), (0, FINITE)),
-        **dict.fromkeys(("n_features_different_", "n_features_enough_"), (0, p)),
-        "n_trim_": (0, n),
-        "n_iter_": (0, axes["i"]),
-        "n_missing_": (0, n * p),
-        "labels_": (0, K - 1),
-        "feature_group_": (0, axes.get("g", 0) - 1),
-        "feature_weights_": (0, 1e100),
-        "sample_weight_": (0, FINITE),
-        "cell_scales_": (ABOVE_0, INFINITE),
-        "objective_path_": (-INFINITE, INFINITE),
-        "feature_p_values_": (0, 1),
-        "n_features_in_": (p, p),
-        "trim_": (0, 1),
-        "objective_": (-FINITE, FINITE),  # a sum of squares may round to less than 0
-        "inertia_": (-FINITE, FINITE),
-        # Distances are divided by thresholds.
-        "outlier_threshold_": (ABOVE_0, INFINITE),
-        "unweighted_outlier_threshold_": (ABOVE_0, INFINITE),
-    }
-    for name, (least, most) in limits.items():
-        if attributes.get(name) is not None:
-            values = np.asarray(attributes[name])
-            if not ((values >= least) & (values <= most)).all():  # NaN is neither
+    limits = (
+        (0, INFINITE, "distances_ unweighted_distances_ feature_statistics_"),
+        (0, FINITE, "outlier_cutoff_ l1_bound_ sample_weight_"),
+        (0, 1e100, "feature_weights_"),
+        # These divide.
+        (ABOVE_0, INFINITE, "cell_scales_ outlier_threshold_ unweighted_outlier_threshold_"),
+        (ABOVE_0, FINITE, "cell_cutoff_"),
+        (-FINITE, FINITE, "objective_ inertia_"),  # a sum of squares may round to less than 0
+        (-INFINITE, INFINITE, "objective_path_"),
+        (0, 1, "feature_p_values_ trim_"),
+        (0, p, "n_features_different_ n_features_enough_"),
+        (p, p, "n_features_in_"),
+        (0, n, "n_trim_"),
+        (0, axes["i"], "n_iter_"),
+        (0, n * p, "n_missing_"),
+        (0, K - 1, "labels_"),
+        (0, axes.get("g", 0) - 1, "feature_group_"),
+    )
+    for least, most, names in limits:
+        for name in names.split():
+            value = attributes.get(name)
+            if value is not None and not np.all((least <= value) & (value <= most)):  # nor NaN
                 raise ValueError(f"{name} is not between {least:.3g} and {most:.3g}")
     for name in ("feature_weights_", "sample_weight_"):
         if name in attributes and not attributes[name].any():
             raise ValueError(f"{name} are all 0")
-    # A center is NaN where no case of the cluster has the feature.
-    if np.isinf(attributes["cluster_centers_"]).any():
+    if np.isinf(attributes["cluster_centers_"]).any():  # NaN where no case has the feature
         raise ValueError("cluster_centers_ are infinite")
     for name in TEXTS:
         if not all(type(each) is str for each in attributes.get(name, ())):
