@@ -77,7 +77,7 @@ def facts(**changes):
     """Numbers that call for no advice, and changes to them: ``result__n_trim=3`` and the like."""
     made = {
         "data": {"n_cases": 100, "n_features": 50, "n_missing": 0, "share_missing": 0.0}
-        | {"n_blind": 0, "n_empty": 0, "n_infinite": 0, "spreads": None, "skewness": 0.0},
+        | {"n_blind": 0, "n_empty": 0, "n_infinite": 0, "spreads": None, "is_skewed": False},
         "result": {"n_clusters": 2, "n_trim": 5, "n_outliers": 5, "l1_bound": 3.0, "trim": 0.05}
         | {"top_features": ["x1"], "top_share": 0.2, "silhouette": 0.6, "n_selected": 4}
         | {

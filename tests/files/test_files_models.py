@@ -21,7 +21,7 @@ from sklearn.base import clone
 import rskc
 from model_files import refusal, rewritten, setting
 from rskc import RobustSparseKMeans, load, save
-from rskc.files import ModelFileError, models, read_model
+from rskc.files import models, read_model
 from rskc.model.fitted import ATTRIBUTES
 
 RNG = np.random.default_rng(0)
@@ -292,10 +292,8 @@ def test_any_flipped_byte_is_refused(saved_bytes, path):
     for place in sorted(places):
         changed = bytearray(saved_bytes)
         changed[place] ^= 1 << (place % 8)
-        with pytest.raises(ModelFileError):
-            path.write_bytes(changed)
-            load(path)
-    path.write_bytes(changed)
+        path.write_bytes(changed)
+        refusal(path)
     assert "damaged" in refusal(path)
 
 

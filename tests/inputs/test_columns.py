@@ -11,7 +11,6 @@ from rskc import RobustSparseKMeans
 from rskc.exceptions import ColumnWarning
 from rskc.files import read_table
 from rskc.files.blocks import open_blocks
-from rskc.inputs.spreads import SKEWED, skewness_of
 
 rng = np.random.default_rng(0)
 N = 40
@@ -41,17 +40,6 @@ def put(tmp_path, monkeypatch):
 def flat(text):
     """A text without the line breaks of a terminal."""
     return " ".join(text.split())
-
-
-# --- the rules
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_logarithms_are_advised_for_amounts_alone(seed):
-    normal = np.random.default_rng(seed).normal(size=(60, 100))
-    assert abs(skewness_of(normal)) < SKEWED / 2
-    assert skewness_of(np.exp(normal)) > SKEWED
-    assert skewness_of(1000 * np.exp(normal) - 7) == pytest.approx(skewness_of(np.exp(normal)))
 
 
 # --- from the command line

@@ -233,17 +233,11 @@ def check_sample_weight(sample_weight: Any, n: int | None) -> np.ndarray:
     if weights.ndim != 1 or (n is not None and len(weights) != n):
         cases = "one number for each case" if n is None else f"shape ({n},): a number for each case"
         raise ValueError(f"sample_weight has shape {weights.shape}; it must have {cases}.")
-    for bad, what in ((np.isnan(weights), "NaN"), (np.isinf(weights), "infinity")):
-        if bad.any():
-            raise ValueError(
-                f"sample_weight contains {what}, first for case {int(bad.argmax())}; give every "
-                "case a number, 0 for one that is not to count."
-            )
-    if (weights < 0).any():
-        case = int((weights < 0).argmax())
+    if (bad := ~((weights >= 0) & np.isfinite(weights))).any():
+        case = int(bad.argmax())
         raise ValueError(
-            f"sample_weight is negative for case {case}: {weights[case]:g}; weights must be 0 or "
-            "more."
+            f"sample_weight is {weights[case]:g} for case {case}; weights must be finite and 0 or "
+            "more, 0 for a case that is not to count."
         )
     if not weights.any():
         raise ValueError("sample_weight is zero for all cases; give some of them a weight above 0.")

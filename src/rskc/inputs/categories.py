@@ -325,11 +325,6 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         return np.searchsorted(self.columns, np.arange(len(self.columns_)))
 
     @property
-    def masses(self) -> np.ndarray:
-        """The share of each feature in the variance of its column."""
-        return np.concatenate([code.masses for code in self.columns_])
-
-    @property
     def units(self) -> np.ndarray:
         """What an indicator is multiplied by; 1 for numbers and ranks."""
         return np.concatenate([code.units for code in self.columns_])
@@ -346,7 +341,8 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         p, columns = len(self.columns_), self.columns
         groups = check_groups([None] * p if given is None else given, names, p)
         parts, numbers = groups.parts[columns], groups.numbers[columns]
-        return replace(groups, numbers=numbers, columns=columns, masses=self.masses, parts=parts)
+        masses = np.concatenate([code.masses for code in self.columns_])
+        return replace(groups, numbers=numbers, columns=columns, masses=masses, parts=parts)
 
     def describe(self, centers: np.ndarray) -> list[list[Any]]:
         """Return a center (K, features) by columns: numbers, mean ranks, and shares in words."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from itertools import combinations
 from typing import NamedTuple
 
@@ -117,7 +118,7 @@ def is_outcome_name(name: str) -> bool:
 
 
 def alike_words(words: Sequence[str]) -> list[tuple[str, str]]:
-    """Return pairs of words that differ by case, spaces, one letter or the order of letters only.
+    """Return pairs of words that differ by case, spaces, one letter or two that changed places.
 
     Words of four letters and less, and with digits, may differ by one letter and mean it.
     """
@@ -125,18 +126,10 @@ def alike_words(words: Sequence[str]) -> list[tuple[str, str]]:
     for a, b in combinations(map(str, words[:MOST_WORDS]), 2):
         one, other = ("".join(word.casefold().split()) for word in (a, b))
         long = min(len(one), len(other)) > 4 and not re.search(r"\d", one + other)
-        is_near = _one_letter_apart(one, other) or sorted(one) == sorted(other)
-        if one == other or (long and is_near):
+        shared = sum(each.size for each in SequenceMatcher(None, one, other).get_matching_blocks())
+        if one == other or (long and max(len(one), len(other)) - shared <= 1):
             pairs.append((a, b))
     return pairs
-
-
-def _one_letter_apart(a: str, b: str) -> bool:
-    a, b = sorted((a, b), key=len)
-    if len(b) - len(a) > 1:
-        return False
-    first = next((i for i, letter in enumerate(a) if letter != b[i]), len(a))
-    return a[first + (len(a) == len(b)) :] == b[first + 1 :]
 
 
 def is_feature_name(name: str) -> bool:
@@ -250,19 +243,19 @@ def copies_among(matrix: np.ndarray) -> np.ndarray:
 
     It may be chance where no column has more values than half of the cases that differ.
     """
-    rows, none = np.ascontiguousarray(matrix), np.array([], int)
-    fewest = max(FEWEST_COPIES, LEAST_SHARE * len(rows))
+    import pandas as pd
+
+    n, none = len(matrix), np.array([], int)
+    fewest = max(FEWEST_COPIES, LEAST_SHARE * n)
     with np.errstate(over="ignore", invalid="ignore"):
-        sums = np.nansum(rows, axis=1)  # of copies they are the same; to sort rows takes longer
-    if len(rows) - len(np.unique(sums)) < fewest:
+        sums = np.nansum(matrix, axis=1)  # of copies they are the same; to compare takes longer
+    if n - len(np.unique(sums)) < fewest:
         return none
-    as_bytes = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
-    first = np.unique(as_bytes, return_index=True)[1]
-    if len(rows) - len(first) < fewest:
+    copies = np.flatnonzero(pd.DataFrame(matrix).duplicated())
+    most = (n - len(copies)) / 2
+    if len(copies) < fewest or all(len(np.unique(column)) <= most for column in matrix.T):
         return none
-    if all(len(np.unique(column)) <= len(first) / 2 for column in rows.T):
-        return none
-    return np.setdiff1d(np.arange(len(rows)), first)
+    return copies
 
 
 class Code(NamedTuple):

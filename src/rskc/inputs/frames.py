@@ -133,11 +133,9 @@ def text_of(value: Any) -> str:
 def numbers_of(name: str, values: Any) -> np.ndarray:
     """Return a column of numbers, NaN where missing; ValueError if it holds others."""
     try:
-        if hasattr(values, "to_numpy") and hasattr(values, "iloc"):
+        if hasattr(values, "iloc"):
             return values.to_numpy(dtype=np.float64, na_value=np.nan)
-        if hasattr(values, "to_list"):  # of polars
-            return np.array([np.nan if v is None else v for v in values.to_list()], np.float64)
-        return np.asarray(values, np.float64)
+        return np.array([np.nan if v is None else v for v in cells_of(values)], np.float64)
     except (TypeError, ValueError):
         raise ValueError(
             f"Column {shortened(name, 60)!r} of X holds text, and held numbers in the fit."

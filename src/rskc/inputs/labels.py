@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.inputs.frames import is_missing
-
 
 class Labels(NamedTuple):
     """Labels as numbers, and their names."""
@@ -37,8 +35,7 @@ def read_two(**given: Any) -> tuple[Labels, Labels]:
 def _read(name: str, labels: Any) -> Labels:
     """Assign numbers to labels: in sorted order if they are numbers or dates, else as first seen.
 
-    By a dictionary if they are neither: objects need not be sortable, and sorting a million strings
-    takes half a second.
+    Objects need not be sortable, and sorting a million strings takes half a second.
     """
     array = np.asarray(labels)
     if array.ndim != 1:
@@ -48,19 +45,15 @@ def _read(name: str, labels: Any) -> Labels:
         return Labels(codes, names)
     if array.dtype.kind in "US" and not hasattr(labels, "dtype"):
         array = np.asarray(labels, dtype=object)  # NumPy makes "1" of 1 if there are strings too
-    numbers: dict = {}
+    import pandas as pd
+
     try:
-        listed = [numbers.setdefault(label, len(numbers)) for label in array.tolist()]
+        codes, names = pd.factorize(array.astype(object))
     except TypeError as error:
         raise ValueError(f"{name} has labels that cannot be distinguished: {error}.") from None
-    names, codes = np.empty(len(numbers), object), np.array(listed, np.int64)
-    names[:] = list(numbers)
-    missing = np.array([is_missing(name) for name in names], bool)
-    if not missing.any():
+    if (codes >= 0).all():
         return Labels(codes, names)
-    # All that are missing are one label, the last: NaN does not equal NaN.
-    names = np.append(names[~missing], [None])
-    return Labels(np.where(missing, len(names) - 1, np.cumsum(~missing) - 1)[codes], names)
+    return Labels(np.where(codes < 0, len(names), codes), np.append(names, [None]))
 
 
 def in_order(labels: Labels) -> Labels:

@@ -20,8 +20,7 @@ MAD_FACTOR = 1.4826
 MUCH, MUCH_OF_MANY, MANY = 100.0, 20.0, 100
 ROUNDING = 1e-12  # of the largest cell of a column
 SPARSE = 0.3  # share of zeros of counts that somebody has transformed
-SKEWED = 0.25  # skewness of deciles that is typical of amounts; of normal columns it is 0
-SAMPLE = 2000  # rows by which spreads are judged; rows and columns for skewness
+SAMPLE = 2000  # rows by which spreads are judged
 
 
 def column_medians(X: np.ndarray, masses: np.ndarray | None = None) -> np.ndarray:
@@ -112,28 +111,6 @@ def differing_spreads(rows: np.ndarray) -> Spreads | None:
         return None
     spreads = spreads_of(rows, share)
     return spreads if spreads is not None and spreads.ratio >= most else None
-
-
-def skewness_of(matrix: Any) -> float | None:
-    """Return how skewed to the right the columns are, from -1 to 1; None of too few.
-
-    That is the median over columns of (upper - lower) / (upper + lower), the distances of the first
-    and the last decile from the median. Columns in which two of these three agree, as where most
-    cells are 0, say nothing; most must speak.
-    """
-    rows = some_rows(matrix)
-    rows = rows[:, :: rows.shape[1] // SAMPLE + 1]
-    if len(rows) < LONG:
-        return None
-    rows = np.where(np.isfinite(rows).sum(axis=0) >= LONG, rows, 0.0)
-    with np.errstate(all="ignore"):
-        low, middle, high = np.nanquantile(rows, (0.1, 0.5, 0.9), axis=0)
-        lower, upper = middle - low, high - middle
-    telling = (lower > 0) & (upper > 0) & np.isfinite(lower + upper)
-    if 2 * np.count_nonzero(telling) <= rows.shape[1]:
-        return None
-    lower, upper = lower[telling], upper[telling]
-    return float(np.median((upper - lower) / (upper + lower)))
 
 
 def _observed(rows: np.ndarray) -> np.ndarray:

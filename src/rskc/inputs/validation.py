@@ -143,20 +143,9 @@ def check_centers(init: Any, K: int, p: int) -> np.ndarray:
 
 def plain_centers(init: Any) -> Any:
     """Return ``init`` as it is, or as an array if it holds centers in another way than lists."""
-    if init is None or isinstance(init, str) or callable(init) or _is_plain(init):
+    if init is None or isinstance(init, str | list | tuple) or callable(init):
         return init
-    if is_elsewhere(init):
-        return to_numpy(init)
-    return np.asarray(without_mask(init), np.float64)
-
-
-def _is_plain(centers: Any) -> bool:
-    """Whether centers are a plain array of numbers, or lists and tuples of such numbers."""
-    if isinstance(centers, list | tuple):
-        return all(isinstance(part, int | float) or _is_plain(part) for part in centers)
-    return isinstance(centers, np.generic) or (
-        type(centers) is np.ndarray and centers.dtype.kind in "biuf"
-    )
+    return np.asarray(to_numpy(init), np.float64)
 
 
 def check_seed(random_state: Any) -> np.random.RandomState:

@@ -6,7 +6,7 @@ else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -22,7 +22,6 @@ from rskc.preprocessing.standardizers import (
     SCALES,
     ColumnStandardizer,
     Transformer,
-    numeric_columns,
     standardize_rows,
     with_numbers,
 )
@@ -324,8 +323,7 @@ class Preparer(Transformer):
         """
         check_choice("standardize", self.standardize, ("auto", "columns", "rows", None))
         check_choice("scale", self.scale, ("auto", *SCALES))
-        places = numeric_columns(X)
-        table = self._numbers(X, places, reset=True)
+        table, places = self._numbers(X, reset=True)
         p, mixed = table.shape[1], places is not None
         names = column_names(X) if hasattr(X, "columns") else [""] * p
         decisions = self._decide(table, names, range(p) if places is None else places)
@@ -344,7 +342,8 @@ class Preparer(Transformer):
             self.standardize_ = "rows"
         self._fit_scales(table)
         if places is not None:  # the columns that hold no numbers have a place in the arrays too
-            for name, values in _idle(X.shape[1], OF_COLUMNS).items():
+            for name, value in OF_COLUMNS.items():
+                values = np.full(X.shape[1], value)
                 values[places] = getattr(self, name)
                 setattr(self, name, values)
         return self
@@ -422,8 +421,7 @@ class Preparer(Transformer):
             these are as they were.
         """
         check_is_fitted(self)
-        places = numeric_columns(X)
-        table = self._numbers(X, places, reset=False)
+        table, places = self._numbers(X, reset=False)
         if places is None:
             return self._prepared(table)
         return with_numbers(X, places, self.of_columns(places)._prepared(table))
@@ -525,10 +523,9 @@ class Preparer(Transformer):
         return preparer
 
 
-def _idle(p: int, names: Iterable[str] = (*OF_TABLE, *OF_COLUMNS)) -> dict[str, Any]:
+def _idle(p: int) -> dict[str, Any]:
     """Return what a fit to p columns leaves where nothing is done."""
-    usual = OF_TABLE | {name: np.full(p, value) for name, value in OF_COLUMNS.items()}
-    return {name: usual[name] for name in names}
+    return OF_TABLE | {name: np.full(p, value) for name, value in OF_COLUMNS.items()}
 
 
 class Unit(NamedTuple):

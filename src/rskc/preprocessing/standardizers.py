@@ -42,11 +42,17 @@ class Transformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = bool(self._accepted)
         return tags
 
-    def _numbers(self, X: Any, places: list[int] | None, reset: bool) -> Any:
-        """Return the numbers of a table; of a frame with other columns, those at some places."""
-        if places is not None:
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            return np.asarray(column(X, places), dtype=np.float64)
+    def _numbers(self, X: Any, reset: bool) -> tuple[Any, list[int] | None]:
+        """Return the numbers of a table, and their places in a frame that has other columns."""
+        is_frame = getattr(X, "columns", None) is not None and hasattr(X, "dtypes")
+        kinds = kinds_of(X) if is_frame and not is_dask(X) else []
+        if not set(kinds) - {NUMBERS}:
+            return self._validate(X, reset), None
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        places = [j for j, kind in enumerate(kinds) if kind == NUMBERS]
+        return np.asarray(column(X, places), dtype=np.float64), places
+
+    def _validate(self, X: Any, reset: bool) -> Any:
         return validate_data(
             self,
             without_mask(X),
@@ -66,7 +72,7 @@ class _Standardizer(Transformer):
     def _validate(self, X: Any, reset: bool) -> Any:
         check_choice("center", self.center, ("median", "mean"))
         check_choice("scale", self.scale, tuple(SCALES))
-        return self._numbers(X, None, reset)
+        return super()._validate(X, reset)
 
 
 class RowStandardizer(_Standardizer):
@@ -241,18 +247,12 @@ class ColumnStandardizer(_Standardizer):
         -------
         self : ColumnStandardizer
         """
-        if (places := numeric_columns(X)) is not None:
-            self.center_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
-            if places:
-                part = ColumnStandardizer(self.center, self.scale).fit(column(X, places))
-                self.center_[places], self.scale_[places] = part.center_, part.scale_
-            self._numbers(X, places, reset=True)
-            return self
-        X = self._validate(X, reset=True)
-        center, spread, scale = self._measured(X)
+        table, places = self._numbers(X, reset=True)
+        center, spread, scale = self._measured(table)
         concentrated = (scale == 0) & (spread > 0)
+        p, at = self.n_features_in_, slice(None) if places is None else places
         if concentrated.any():
-            names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))
+            names = getattr(self, "feature_names_in_", np.arange(p))[at]
             warn_user(
                 f"{count(int(concentrated.sum()), 'feature has', 'features have')} MAD 0, because "
                 "more than half of the cells are equal; the standard deviation is used instead: "
@@ -260,8 +260,9 @@ class ColumnStandardizer(_Standardizer):
             )
         scale = np.where(concentrated, spread, scale)
         usable = np.isfinite(scale) & (scale > 0) & np.isfinite(center)
-        self.center_ = np.where(usable | (scale == 0), center, 0.0) * (not issparse(X))
-        self.scale_ = np.where(usable, scale, 1.0)
+        self.center_, self.scale_ = np.zeros(p), np.ones(p)
+        self.center_[at] = np.where(usable | (scale == 0), center, 0.0) * (not issparse(table))
+        self.scale_[at] = np.where(usable, scale, 1.0)
         return self
 
     def _measured(self, X: Any) -> np.ndarray:
@@ -294,13 +295,12 @@ class ColumnStandardizer(_Standardizer):
             columns than numbers, a frame in which these are as they were.
         """
         check_is_fitted(self)
-        if (places := numeric_columns(X)) is not None:
-            numbers = self._numbers(X, places, reset=False)
-            return with_numbers(X, places, (numbers - self.center_[places]) / self.scale_[places])
-        X = self._validate(X, reset=False)
-        if issparse(X):
-            return self._scaled(X, 1 / self.scale_)
-        return ((X - self.center_) / self.scale_).astype(X.dtype, copy=False)
+        table, places = self._numbers(X, reset=False)
+        if places is not None:
+            return with_numbers(X, places, (table - self.center_[places]) / self.scale_[places])
+        if issparse(table):
+            return self._scaled(table, 1 / self.scale_)
+        return ((table - self.center_) / self.scale_).astype(table.dtype, copy=False)
 
     def inverse_transform(self, X: Any) -> Any:
         """Undo the standardization.
@@ -330,16 +330,6 @@ class ColumnStandardizer(_Standardizer):
         scaled = X.copy()
         scaled.data = (X.data * factors[X.indices]).astype(X.dtype, copy=False)
         return scaled
-
-
-def numeric_columns(X: Any) -> list[int] | None:
-    """Return the columns of numbers of a frame that has others too; else None."""
-    if getattr(X, "columns", None) is None or getattr(X, "dtypes", None) is None or is_dask(X):
-        return None
-    kinds = kinds_of(X)
-    if not set(kinds) - {NUMBERS}:
-        return None
-    return [j for j, kind in enumerate(kinds) if kind == NUMBERS]
 
 
 def with_numbers(X: Any, places: list[int], numbers: np.ndarray) -> Any:

@@ -10,14 +10,14 @@ import numpy as np
 from rskc.exceptions import NO_OTHER_NAMES
 from rskc.inputs.arrays import to_dense
 from rskc.inputs.labels import Labels, adjusted_rand_index, count_shared
-from rskc.inputs.spreads import skewness_of, spreads_of
+from rskc.inputs.spreads import spreads_of
 from rskc.inputs.validation import is_word
 from rskc.markers import MarkerEffects, effects_of, markers_frame
 from rskc.metrics import classification_error_rate, sensitivity
 from rskc.model.fitted import number_names, number_weights, units_of
 from rskc.model.summary import bounds_cells, count_features, headline, in_units, words_on_cells
 from rskc.pictures import models as pictures
-from rskc.preprocessing.preparer import Unit
+from rskc.preprocessing.preparer import Unit, decide
 from rskc.report._charts import charts_of
 from rskc.report._facts import (
     CHART_WIDTH,
@@ -141,7 +141,7 @@ def _data(facts: Facts) -> dict[str, Any]:
         "n_empty": int(np.isnan(to_dense(facts.X[blind])).all(axis=1).sum()),  # no value at all
         "n_infinite": int((~facts.seen & ~blind).sum()),
         "spreads": spreads and {"largest": largest, "small": small, "ratio": spreads.ratio},
-        "skewness": skewness_of(facts.columns),
+        "is_skewed": bool(decide(facts.columns).logs.any()),
     }
 
 

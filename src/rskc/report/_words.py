@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rskc.exceptions import NO_OTHER_NAMES, KnownNames
-from rskc.inputs.spreads import SKEWED
 from rskc.model.warnings import KINDS
 from rskc.report._facts import WORDS
 from rskc.utils.wording import cleaned, count, number, percent, sentence_list
@@ -252,7 +251,7 @@ def _on_one_cluster(summary: Summary, names: KnownNames) -> Findings:
 def _on_choice_of_features(summary: Summary, names: KnownNames) -> Findings:
     """Say that features are skewed, that none differs, or that one has most of the weight."""
     data, result, p = summary["data"], summary["result"], summary["result"]["n_units"]
-    if (data["skewness"] or 0) >= SKEWED and names["Preparer()"]:
+    if data["is_skewed"] and names["Preparer()"]:
         yield "Skewed features", {}
     if result["n_clusters"] > 1 and result["n_different"] == 0:
         yield "No feature differs", {}
