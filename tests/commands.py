@@ -55,6 +55,11 @@ def said(command, with_slashes=str):
     return [*out, *errors]
 
 
+def flat(text):
+    """What a terminal shows, in one line."""
+    return " ".join(text.split())
+
+
 def labels(folder, name="labels.csv"):
     return pd.read_csv(Path(folder) / name)
 

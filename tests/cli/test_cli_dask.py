@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from commands import refused, run
+from commands import flat, refused, run
 from rskc import load
 from rskc.cli import _blocks, _work
 from rskc.cli._options import EngineOptions
@@ -83,11 +83,6 @@ def assert_same_results(folder, other):
     same = ("n_cases", "n_features", "n_missing", "id_column", "dropped", "constant", "empty")
     assert [found["table"][name] for name in same] == [known["table"][name] for name in same]
     assert found["notes"] == known["notes"]
-
-
-def joined(text):
-    """Return what a terminal shows as one line."""
-    return " ".join(text.split())
 
 
 # ---- fit
@@ -184,9 +179,9 @@ def test_text_columns_as_in_memory(here, frame, is_complete):
         assert found.encoder_.columns_ == expected.encoder_.columns_
         assert_allclose(found.feature_weights_, expected.feature_weights_, atol=1e-9)
         assert found.n_missing_ == expected.n_missing_
-        assert "Column 'color' was read as 3 categories: blue, green, red" in joined(told)
+        assert "Column 'color' was read as 3 categories: blue, green, red" in flat(told)
         assert found.n_missing_ == 0 or not is_complete
-        assert "'street' (text with more than 30 values)" in joined(told)
+        assert "'street' (text with more than 30 values)" in flat(told)
     run("predict", "blocks", "big", "--out", "new.csv")
     pd.testing.assert_series_equal(
         pd.read_csv("new.csv").cluster, pd.read_csv("blocks/labels.csv").cluster
@@ -195,7 +190,7 @@ def test_text_columns_as_in_memory(here, frame, is_complete):
 
 def test_a_sample_of_text_columns_is_shown(here, frame, few):
     with_text(frame).to_parquet("text.parquet", index=False)
-    told = joined(run("fit", "text.parquet", *FIT, "--engine", "dask").stderr)
+    told = flat(run("fit", "text.parquet", *FIT, "--engine", "dask").stderr)
     assert "Column 'color' was read as 3 categories: blue, green, red." in told  # no count of holes
     assert Path("text-rskc/report.html").stat().st_size > 10_000
 
@@ -245,11 +240,11 @@ def test_all_cases_are_written_and_some_shown(here, few):
     columns = ("--standardize", "columns")
     run("fit", "whole.parquet", *QUICK, *columns)
     result = run("fit", "big", *FIT, *columns)
-    told = joined(result.stdout)
+    told = flat(result.stdout)
     for words in ("3 clusters of 240 cases", "50 of the cases, drawn at random"):
         assert words in told
     assert "among 50 cases drawn at random" in told
-    assert "50 of the 240 cases" in joined(result.stderr)  # by which columns are standardized
+    assert "50 of the 240 cases" in flat(result.stderr)  # by which columns are standardized
     whole, known = (pd.read_csv(f"{name}-rskc/labels.csv") for name in ("whole", "big"))
     assert list(known) == list(whole)
     assert len(known) == N
@@ -292,7 +287,7 @@ def test_a_part_is_searched_in_memory_too(here):
         run("select-l1", table, *how, "--max-samples", "90", "--jobs", "1").stdout
         for table in ("big", "whole.parquet")
     ]
-    assert "Searched on 90 of the 240 cases" in joined(told[0])
+    assert "Searched on 90 of the 240 cases" in flat(told[0])
     assert told[0].split("Time:")[0] == told[1].split("Time:")[0]
 
 
@@ -336,7 +331,7 @@ def test_no_scheduler_is_one_sentence_in_bounded_time(here, monkeypatch):
 )
 def test_wrong_usage(here, words, said):
     told = run("fit", "whole.parquet", *QUICK, *words, code=2).stderr
-    assert said in joined(told.replace("│", " "))
+    assert said in flat(told.replace("│", " "))
     assert sorted(os.listdir()) == ["big", "whole.parquet"]
 
 
