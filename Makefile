@@ -74,7 +74,7 @@ $(VENV)/.installed: $(RECIPES) | $(BIN)/python
 	@$(PIP) install --upgrade "pip>=25.1"
 	@$(PIP) install --group build
 	@$(WITH_TOOLS) $(PIP) install --no-build-isolation --editable ".[all]"
-	@$(RUN) -c "from rskc.versions import describe_passes; print('rskc:', describe_passes())"
+	@$(RUN) -c "import rskc; rskc.show_versions()"
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.installed

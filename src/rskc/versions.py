@@ -16,24 +16,6 @@ def package_version(name: str) -> str:
         return "not installed"
 
 
-def describe_passes() -> str:
-    """Describe the passes in one sentence, for the end of an installation."""
-    facts = passes_facts()
-    if facts["passes"] == "NumPy":
-        return "the NumPy passes are installed, which give the same results more slowly."
-    threads = "with OpenMP" if facts["OpenMP"] == "yes" else "without OpenMP"
-    return f"the compiled passes are installed, {threads}."
-
-
-def passes_facts() -> dict[str, str]:
-    """Return which passes are in use, and whether they have OpenMP."""
-    from rskc.engines import passes_info
-
-    info = passes_info()
-    passes = "compiled" if info["compiled"] else "NumPy"
-    return {"passes": passes, "OpenMP": "yes" if info["openmp"] else "no"}
-
-
 def has_gil() -> bool:
     """Whether one thread of Python runs at a time, as in all but free-threaded builds."""
     return getattr(sys, "_is_gil_enabled", lambda: True)()
@@ -55,10 +37,14 @@ def environment() -> dict[str, str]:
     """Return facts about the build and the machine, in the order they are printed."""
     import joblib
 
+    from rskc.engines import passes_info
+
+    info = passes_info()
     limit = os.environ.get("OMP_NUM_THREADS", "not set")
     return {
         "rskc": package_version("rskc"),
-        **passes_facts(),
+        "passes": "compiled" if info["compiled"] else "NumPy",
+        "OpenMP": "yes" if info["openmp"] else "no",
         "threads": f"{joblib.cpu_count()} CPUs usable, OMP_NUM_THREADS {limit}",
         "BLAS": _blas(),
         "python": sys.version.split()[0] + ("" if has_gil() else ", without the GIL"),
