@@ -1,7 +1,7 @@
 """Tables of few values and damaged files, by the thousand: a result or one sentence, each time.
 
     python tests/fuzz.py tables --most 3000    # of 0 and 1, of 0 to 2, of categories: fitted, used
-    python tests/fuzz.py searches --most 100   # Stability on such tables, with nothing given
+    python tests/fuzz.py searches --most 100   # searches of every kind on such tables
     python tests/fuzz.py order --most 500      # given centers: the order of many cases
     python tests/fuzz.py files --most 2000     # damaged files of every format, read by the command
 
@@ -92,13 +92,28 @@ def fit_and_use(seed: int) -> str | None:
 
 
 def search(seed: int) -> str | None:
-    """Choose the number of clusters with nothing given; return what went wrong."""
-    from rskc import RobustSparseKMeans
-    from rskc.selection import Stability
+    """Search with one kind after another, the first with nothing given; return what went wrong.
 
-    X = few_valued(np.random.default_rng([seed, 2]))
+    The others may refuse a table, in one sentence.
+    """
+    from rskc import RobustSparseKMeans
+    from rskc.selection import Clest, GapL1, GridSearch, Stability
+
+    rng = np.random.default_rng([seed, 2])
+    X = few_valued(rng)
+    model = RobustSparseKMeans(int(rng.integers(1, 4)), trim=rng.choice([0, 0.1, 0.4]), n_init=2)
+    kinds = (
+        Stability(RobustSparseKMeans()),
+        Clest(model, [2, int(rng.integers(2, 6))], n_splits=2, n_references=2, level=0.4),
+        GapL1(model, [3, [1.0], [1.2, 2.0]][seed % 3], n_permutations=2),
+        GridSearch(model, [None, [2, 3]][seed % 2], [None, 2, [1.1]][seed % 3], [0, 0.3]),
+    )
+    search = kinds[seed % 4].set_params(random_state=seed, n_jobs=1, progress=False)
     try:
-        Stability(RobustSparseKMeans(), random_state=seed, n_jobs=1, progress=False).fit(X)
+        search.fit(X)
+    except (ValueError, TypeError) as error:
+        if seed % 4 == 0 or "\n" in str(error) or not str(error).endswith("."):
+            return f"{type(error).__name__}: {error} for a table of {X.shape}"
     except Exception as error:
         return f"{type(error).__name__}: {error} for a table of {X.shape}"
     return None

@@ -20,7 +20,7 @@ def test_found_faults_stay_mended(seed):
 
 
 @few_or_many
-@pytest.mark.parametrize(("kind", "n"), [("tables", 10), ("searches", 2), ("order", 3)])
+@pytest.mark.parametrize(("kind", "n"), [("tables", 10), ("searches", 12), ("order", 3)])
 def test_no_fault(kind, n, share):
     found = {name: words for name, words in fuzz.faults(kind, range(n * share)) if words}
     assert not found

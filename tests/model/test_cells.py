@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array, issparse
@@ -10,7 +9,6 @@ from sklearn.base import clone
 
 from rskc import RobustSparseKMeans
 from rskc.engines import BoundedEngine, engine_for, passes_numpy
-from rskc.exceptions import ParameterError
 from rskc.inputs.arrays import to_numpy
 from rskc.metrics import classification_error_rate
 from rskc.model import cells as cells_module
@@ -45,27 +43,19 @@ def fitted(X, K=3, **options):
 # ---- Passes
 
 
-def arguments(seed, dtype, missing):
-    rng = np.random.default_rng(seed)
-    X, location = rng.normal(size=(37, 83)).astype(dtype), rng.normal(size=83)
-    if missing:
-        X[rng.random(X.shape) < 0.2] = np.nan
-        X[5] = np.nan
-    columns = np.sort(rng.choice(83, 70, replace=False))
-    limits, centers = rng.uniform(0.5, 4, 70), rng.normal(size=(2, 4, 70))
-    limits[:5] = np.inf
-    if missing:
-        centers[0, 1, 3] = np.nan
-    groups = rng.integers(-1, 4, (2, 37)).astype(np.int32)
-    return rng, (X, location, 2.0, columns), limits, centers, groups
-
-
 @needs_compiler
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_compiled_passes_are_those_in_numpy(dtype, missing, threads):
-    rng, cells, limits, centers, groups = arguments(0, dtype, missing)
+    rng = np.random.default_rng(0)
+    X, location = rng.normal(size=(37, 83)).astype(dtype), rng.normal(size=83)
+    cells = X, location, 2.0, np.sort(rng.choice(83, 70, replace=False))
+    limits, centers = rng.uniform(0.5, 4, 70), rng.normal(size=(2, 4, 70))
+    limits[:5] = np.inf
+    if missing:
+        X[rng.random(X.shape) < 0.2] = X[5] = centers[0, 1, 3] = np.nan
+    groups = rng.integers(-1, 4, (2, 37)).astype(np.int32)
     weights, labels = rng.random((2, 70)), np.maximum(groups, 0)
     order = np.argsort(labels[0], kind="stable")
     starts = np.searchsorted(labels[0][order], np.arange(5))
@@ -343,23 +333,6 @@ def test_very_many_cases_are_searched_by_a_sample(monkeypatch):
         assert classification_error_rate(model.labels_, clusters) < 0.02
         assert model.outlying_cells_.toarray()[cells].mean() > 0.97
         assert_array_equal(model.predict(X), model.labels_)
-
-
-@settings(max_examples=15)
-@given(seed=seeds, n=st.integers(4, 25), p=st.integers(1, 6), K=st.integers(1, 3))
-def test_small_tables_of_any_kind_are_fitted(seed, n, p, K):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_cauchy((n, p)) if seed % 2 else rng.integers(-2, 3, (n, p)).astype(float)
-    if len(np.unique(X, axis=0)) < K:
-        return
-    with np.errstate(all="ignore"):
-        model = RobustSparseKMeans(K, cells=2.5, random_state=0)
-        try:
-            model.fit(X)
-        except (ParameterError, UserWarning):  # too few distinct cases; a remark on the result
-            return
-    assert_array_equal(model.predict(X), model.labels_)
-    assert model.outlying_cells_.shape == (n, p)
 
 
 # ---- Searches and files

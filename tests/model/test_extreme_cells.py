@@ -109,21 +109,6 @@ def test_any_finite_table_gives_a_result_or_one_sentence(tmp_path_factory, X, pa
     assert_array_equal(load(path).predict(X), made.predict(X))
 
 
-@st.composite
-def few_values(draw):
-    """Tables of 0 and 1, or of 0, 1 and 2: many cases and sums of squares are the same."""
-    n, p = draw(st.integers(8, 60)), draw(st.integers(1, 8))
-    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
-    return rng.integers(0, draw(st.integers(2, 3)), (n, p)).astype(float)
-
-
-@given(few_values(), st.integers(1, 5))
-@settings(max_examples=30, deadline=None)
-def test_tables_of_few_values_give_a_result(X, n_clusters):
-    made = outcome(X, min(n_clusters, len(np.unique(X, axis=0))))
-    assert not isinstance(made, str), made
-
-
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_columns_of_0_and_1_whose_sums_differ_by_rounding():
     """Of the 20 x 3 cells of the report."""

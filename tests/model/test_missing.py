@@ -332,24 +332,6 @@ def test_rows_without_a_cell_are_excluded(options):
     assert_array_equal(model.is_outlier(unobserved), model.outliers_)
 
 
-def test_a_row_that_shows_nothing_of_what_has_weight():
-    X, target = clusters()
-    X[5, :4] = np.nan
-    with pytest.warns(UserWarning, match=r"^1 case is judged by less than 10% .*: 5\."):
-        model = make_model(trim=0, l1_bound=1.8).fit(X)
-    assert model.get_support(indices=True).max() < 4
-    assert model.labels_[5] == 0
-    assert model.trimmed_[5]
-    assert model.outliers_[5]
-    others = np.arange(len(X)) != 5
-    assert not model.trimmed_[others].any()
-    assert rand_score(model.labels_[others], target[others]) == 1
-    assert np.isfinite(model.objective_)
-    assert np.isfinite(model.inertia_)
-    without = make_model(trim=0, l1_bound=1.8).fit(X[others])
-    assert_allclose(model.feature_weights_, without.feature_weights_, atol=1e-10)
-
-
 @pytest.mark.parametrize("method", ["predict", "transform", "score_samples", "is_outlier"])
 @pytest.mark.parametrize("kind", ["unobserved", "blind"])
 def test_new_rows_that_miss_everything(method, kind):

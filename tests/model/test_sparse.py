@@ -176,11 +176,8 @@ def stored(X):
     order = np.random.default_rng(0).permutation(2 * coo.nnz)
     halves = [np.tile(part, 2)[order] for part in (coo.data / 2, coo.row, coo.col)]
     twice = sparse.coo_matrix((halves[0], (halves[1], halves[2])), shape=X.shape)
-    rows = [csr.indices[a:b][::-1] for a, b in zip(csr.indptr, csr.indptr[1:], strict=False)]
-    values = [csr.data[a:b][::-1] for a, b in zip(csr.indptr, csr.indptr[1:], strict=False)]
-    unsorted = sparse.csr_matrix(
-        (np.concatenate(values), np.concatenate(rows), csr.indptr), shape=X.shape
-    )
+    last = np.lexsort((-coo.col, coo.row))
+    unsorted = sparse.csr_matrix((coo.data[last], coo.col[last], csr.indptr), shape=X.shape)
     repeated = sparse.csr_array(
         (np.repeat(csr.data / 2, 2), np.repeat(csr.indices, 2), 2 * csr.indptr), shape=X.shape
     )

@@ -1,15 +1,12 @@
 """The runner: processes and threads, warnings, progress, and searches that are killed."""
 
 import contextlib
-import fcntl
+import io
 import os
-import pty
 import re
 import signal
-import struct
 import subprocess
 import sys
-import termios
 import threading
 import time
 import warnings
@@ -24,7 +21,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
-from rskc.selection import Clest
+from rskc.selection import Clest, Stability, runner
 from rskc.selection.checkpoint import Checkpoint
 from rskc.selection.runner import Progress, Runner
 from search_kinds import (
@@ -90,36 +87,18 @@ def test_warning_filters_are_as_before(n_jobs, in_processes):
     assert list(warnings.filters) == before
 
 
-def test_warning_filters_are_as_before_when_searches_overlap():
-    """The first begins, the second begins, the first ends, the second ends."""
-    first_in, second_in, first_out = (threading.Event() for _ in range(3))
+def test_a_thread_leaves_warning_filters_alone():
+    """They are shared: of two threads the last to leave would restore what the first had set."""
+    before, seen = list(warnings.filters), []
 
-    def progress_of_first(done, total):
-        first_in.set()
-        if done == total:
-            assert second_in.wait(30)
+    def look():
+        with runner._quiet_in_main_thread():
+            seen.append(list(warnings.filters))
 
-    def progress_of_second(done, total):
-        second_in.set()
-        if done == total:
-            assert first_out.wait(30)
-
-    def first():
-        search_of("Clest", progress=progress_of_first).fit(corners())
-        first_out.set()
-
-    def second():
-        assert first_in.wait(30)
-        search_of("Clest", progress=progress_of_second).fit(corners())
-
-    with warnings.catch_warnings():
-        before = list(warnings.filters)
-        threads = [threading.Thread(target=target) for target in (first, second)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-        assert list(warnings.filters) == before
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert seen == [before]
 
 
 # ---- Killed, and interrupted from the keyboard
@@ -266,46 +245,78 @@ def test_a_program_without_stderr_may_search(monkeypatch):
     assert search_of("Clest", progress=True).fit(corners()).n_clusters_ == 3
 
 
-SHOWN = """
-import time
-import numpy as np
-from sklearn.cluster import KMeans
-from rskc.selection import Clest
-class Slow(KMeans):
-    def fit(self, X, y=None):
-        time.sleep(0.05)
-        return super().fit(X)
-X = np.random.default_rng(0).standard_normal((30, 3))
-search = Clest(Slow(n_init=1), (2, 3), n_splits=3, n_references=5, rule="paper",
-               progress={progress}, n_jobs=1, random_state=0)
-search.fit(X)
-"""
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_bar_is_shown_on_a_terminal_unless_unwanted(wanted, monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with contextlib.closing(Progress(wanted)) as progress:
+        progress._bar.delay = progress._bar.mininterval = 0
+        progress.begin("Clest", 16, 0)
+        for _ in range(16):
+            progress.advance(1)
+    shown = terminal.getvalue()
+    assert ("Clest" in shown) == ("16/16" in shown) == wanted
+    assert bool(re.search(r"\d\d:\d\d<\d\d:\d\d", shown)) == wanted, "the time left"
+    assert wanted or not shown
 
 
-def start_on_terminal(progress):
-    """Start a search of 1.6 s whose stderr is a terminal of 100 columns."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
-    command = [sys.executable, "-c", SHOWN.format(progress=progress)]
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs)
-    os.close(theirs)
-    return child, ours
+# ---- Callbacks of scikit-learn 1.9
 
 
-def read_to_end(child, ours):
-    parts = []
-    with contextlib.suppress(OSError):  # how Linux says that the other end is closed
-        while part := os.read(ours, 4096):
-            parts.append(part)
-    os.close(ours)
-    assert child.wait(60) == 0
-    return b"".join(parts).decode()
+needs_callbacks = pytest.mark.skipif(
+    not hasattr(Stability, "set_callbacks"), reason="needs scikit-learn 1.9, which is not installed"
+)
 
 
-def test_a_bar_is_shown_on_a_terminal_unless_unwanted():
-    shown, hidden = (start_on_terminal(progress) for progress in (True, False))
-    text = read_to_end(*shown)
-    assert "Clest" in text
-    assert re.search(r"\b\d+/16\b", text)
-    assert re.search(r"\d\d:\d\d<\d\d:\d\d", text), "no time left"
-    assert read_to_end(*hidden) == ""
+class Recorder:
+    """Follows the protocol of scikit-learn, and writes down what it is told."""
+
+    def __init__(self):
+        self.told = []
+
+    def setup(self, estimator, context):
+        self.told.append(("setup",))
+
+    def on_fit_task_begin(self, estimator, context, **_):
+        self.told.append(("begin", context.task_name, context.max_subtasks))
+
+    def on_fit_task_end(self, estimator, context, **_):
+        self.told.append(("end", context.task_name))
+
+    def teardown(self, estimator, context):
+        self.told.append(("teardown",))
+
+
+@needs_callbacks
+def test_stages_and_fits_are_told_in_order():
+    recorder, calls = Recorder(), Calls()
+    search_of("Stability", progress=calls).set_callbacks(recorder).fit(corners())
+    told = recorder.told
+    assert told[:2] == [("setup",), ("begin", "fit", None)]
+    assert told[-2:] == [("end", "fit"), ("teardown",)]
+    fits = stages = 0
+    for event in told[2:-2]:
+        if event[0] == "begin" and event[2]:
+            stages += 1
+            expected, fits = event[2], 0
+        elif event == ("end", "fit"):
+            fits += 1
+        elif event[0] == "end":
+            assert fits == expected
+    assert stages >= 2
+    assert sum(event == ("end", "fit") for event in told) - 1 == calls[-1][0]
+
+
+@needs_callbacks
+@each_search
+def test_callbacks_leave_the_result_the_same(name):
+    assert_same(search_of(name).set_callbacks(Recorder()).fit(corners()), fitted(name))
+
+
+@needs_callbacks
+def test_callbacks_are_torn_down_after_an_error():
+    recorder = Recorder()
+    with pytest.raises(Stop):
+        search_of("Stability", progress=stop_at(1)).set_callbacks(recorder).fit(corners())
+    assert recorder.told[-1] == ("teardown",)

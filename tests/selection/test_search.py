@@ -1,24 +1,20 @@
 """What holds for all searches: with any jobs, when stopped, by weight, on tables of any kind."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from rskc import RobustSparseKMeans, selection
+from rskc import selection
 from rskc.inputs.labels import adjusted_rand_index
-from rskc.selection import Clest, GapL1, GridSearch, runner
+from rskc.selection import runner
 from rskc.selection.findings import describe
 from rskc.selection.subsample import draw_cases
 from search_kinds import (
-    HOW,
     SEARCHES,
     Calls,
     assert_same,
@@ -277,65 +273,3 @@ def test_every_kind_of_table_gives_the_same_choice(name, most, kind):
     if (name, most) != ("GapL1", None):  # there a fit in memory starts from the path's solution too
         assert_array_equal(np.asarray(labels), numpy.best_estimator_.labels_)
     assert not hasattr(search, "_warm")
-
-
-# ---- Small odd tables: a result, or one sentence
-
-cells = st.sampled_from([0.0, 0.0, 1.0, -1.0, 2.5, 30.0, np.nan]) | st.floats(-5, 5, width=16)
-
-
-@st.composite
-def tables(draw):
-    n, p = draw(st.integers(6, 15)), draw(st.integers(1, 6))
-    rows = draw(st.lists(st.lists(cells, min_size=p, max_size=p), min_size=3, max_size=n))
-    X = np.array([rows[i % len(rows)] for i in range(n)])
-    X[:, 0] += draw(st.sampled_from([0.0, 0.1])) * np.arange(n)
-    if p > 1 and draw(st.booleans()):
-        X[:, -1] = draw(st.sampled_from([3.0, np.nan]))
-    return X
-
-
-numbers = st.lists(st.integers(1, 5), min_size=1, max_size=2)
-trims = st.sampled_from([0.0, 0.1, 0.3, 0.49])
-bounds = st.sampled_from([2, 3, [1.0], [1.2, 1.4], [2.0], [1.0, 2.4]])
-models = st.builds(
-    RobustSparseKMeans,
-    st.integers(1, 4),
-    trim=trims,
-    l1_bound=st.sampled_from([None, "auto", 1.0, 1.3]),
-    n_init=st.just(2),
-)
-few = {"n_splits": st.just(2), "n_references": st.just(2), "level": st.just(0.4)}
-ODD = {
-    "Clest": st.builds(
-        Clest,
-        models,
-        numbers,
-        rule=st.sampled_from(["agreement", "paper"]),
-        reference=st.sampled_from(["pca", "uniform"]),
-        **few,
-    ),
-    "GapL1": st.builds(GapL1, models, bounds, n_permutations=st.just(2)),
-    "GridSearch": st.builds(
-        GridSearch,
-        models,
-        st.none() | numbers,
-        st.none() | bounds,
-        st.lists(trims, min_size=1, max_size=2),
-    ),
-}
-
-
-@settings(max_examples=15)
-@pytest.mark.parametrize("name", ODD)
-@given(data=st.data(), X=tables())
-def test_odd_tables_are_clustered_or_refused_in_a_sentence(name, data, X):
-    search, message = data.draw(ODD[name]).set_params(**HOW), "."
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        try:
-            search.fit(X)
-        except (ValueError, TypeError) as error:
-            message = str(error)
-    assert "\n" not in message
-    assert message.endswith(".")

@@ -12,7 +12,7 @@ The one of the looks with the smallest bounded within sum is the solution.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -89,13 +89,17 @@ class Columns(NamedTuple):
         """Return them without the scales of the columns of a mask (p,)."""
         return Columns(self.medians, np.where(columns, np.inf, self.scales))
 
-    def share_with_extreme_errors(
+    def share_with_extremes(self, errors: np.ndarray, masses: np.ndarray | None = None) -> float:
+        """Return the share of the cases (n, p) that have a cell with an extreme error."""
+        extreme = EXTREME_SCALES * (1 + (HALF_KNOWN / len(errors)) ** 2)
+        return float(np.average((np.abs(errors) / self.scales > extreme).any(1), weights=masses))
+
+    def of_errors(
         self, errors: np.ndarray, n_clusters: int, masses: np.ndarray | None = None
-    ) -> float:
-        """Return the share of the cases that have a cell with an extreme error."""
-        scales = error_scales(errors, n_clusters, masses)
-        scales[np.isinf(self.scales)] = np.inf
-        return _share_with_extremes(errors, scales, masses)
+    ) -> Columns:
+        """Return them with the scales of errors around the centers of clusters."""
+        none = np.isinf(self.scales)
+        return Columns(self.medians, error_scales(errors, n_clusters, masses)).without(none)
 
     def clip(self, rows: np.ndarray, most: float = CLIP_SCALES) -> np.ndarray:
         """Cut cells off at this many scales."""
@@ -121,14 +125,6 @@ class Columns(NamedTuple):
         return np.where(size > BEND, self.medians + scales * bent, rows).astype(rows.dtype)
 
 
-def _share_with_extremes(
-    errors: np.ndarray, scales: np.ndarray, masses: np.ndarray | None
-) -> float:
-    """Return the share of the cases (n, p) that have an extreme cell."""
-    extreme = EXTREME_SCALES * (1 + (HALF_KNOWN / len(errors)) ** 2)
-    return float(np.average((np.abs(errors) / scales > extreme).any(axis=1), weights=masses))
-
-
 def extreme_columns(rows: np.ndarray, masses: np.ndarray | None = None) -> Columns | None:
     """Return the columns (n, p), if so many cases have extreme cells that no trimming will do.
 
@@ -136,11 +132,11 @@ def extreme_columns(rows: np.ndarray, masses: np.ndarray | None = None) -> Colum
     """
     columns = Columns.of(rows, masses)
     errors = rows - columns.medians
-    if _share_with_extremes(errors, columns.scales, masses) <= FEW_CASES:
-        return None
-    columns = columns.without(of_few_values(rows))
-    share = _share_with_extremes(errors, columns.scales, masses)
-    return columns if share > FEW_CASES else None
+    if columns.share_with_extremes(errors, masses) > FEW_CASES:
+        columns = columns.without(of_few_values(rows))
+        if columns.share_with_extremes(errors, masses) > FEW_CASES:
+            return columns
+    return None
 
 
 def without_extremes(rows: np.ndarray, masses: np.ndarray | None = None) -> np.ndarray:
@@ -235,7 +231,8 @@ def shows_outlying_cells(engine: Engine, problem: Problem, starts: Starts) -> bo
     plain = replace(problem, l1_bound=None, n_features=None, n_trim=n_trim)
     labels = solve(clipped, plain, starts.on_all().fewer(QUICK_STARTS, 0)).labels
     centers = np.array([lower_medians(rows[labels == k]) for k in range(K)])
-    return columns.share_with_extreme_errors(rows - centers[labels], K, masses) > FEW_CASES
+    errors = rows - centers[labels]
+    return columns.of_errors(errors, K, masses).share_with_extremes(errors, masses) > FEW_CASES
 
 
 def solve_with_cells(
@@ -254,7 +251,7 @@ def solve_with_cells(
     if subset is None:
         options = left, cutoff, unscaled
         return automatic.solve_gathered(solve_with_cells, engine, problem, starts, *options)
-    table = _Table.of(subset, left, cutoff, unscaled)
+    table = _Table(subset, left, cutoff, unscaled)
     looks = [Columns.clip, Columns.remove]
     if problem.n_clusters >= MANY_CLUSTERS:
         looks.append(partial(Columns.clip, most=WIDE_CLIP_SCALES))
@@ -281,7 +278,10 @@ def solve_with_cells(
             solution = automatic.reweight_all(bounded, last, solution, thresholds=thresholds)
         else:
             solution = carry(bounded, last, subset.sample, solution)
-    bounds = bounds._replace(extreme_share=table.extreme_share(best))
+    labels = subset.engine.arrays.to_numpy(best.warm.labels)[table.numbers]
+    errors = table.rows - best.centers[labels]
+    scaled = table.columns.of_errors(errors, K, table.masses)
+    bounds = bounds._replace(extreme_share=scaled.share_with_extremes(errors, table.masses))
     return automatic.FitResult(solution, last, features, bounds)
 
 
@@ -299,32 +299,22 @@ class _Way(NamedTuple):
     converged: bool = False  # clusters and number of features are those of the round before
 
 
-@dataclass(frozen=True)
 class _Table:
-    """The cases on which choices are made, and what is known of their columns."""
+    """The cases on which choices are made, and those by which errors and features are judged."""
 
-    subset: automatic.Subset
-    left: automatic.LeftToData
-    cutoff: float
-    columns: Columns
-    numbers: np.ndarray  # of the cases by which errors are measured and features tested
-    masses: np.ndarray | None  # theirs
-    rows: np.ndarray  # their cells
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         subset: automatic.Subset,
         left: automatic.LeftToData,
         cutoff: float,
         unscaled: np.ndarray | None,
-    ) -> _Table:
-        """Measure the columns."""
-        numbers, masses = automatic.ranked_cases(subset.engine)
-        rows = subset.engine.rows(numbers)
-        never = of_few_values(rows)
-        columns = Columns.of(rows, masses).without(never if unscaled is None else never | unscaled)
-        return cls(subset, left, cutoff, columns, numbers, masses, rows)
+    ):
+        self.subset, self.left, self.cutoff = subset, left, cutoff
+        self.numbers, self.masses = automatic.ranked_cases(subset.engine)
+        self.rows = subset.engine.rows(self.numbers)
+        never = of_few_values(self.rows)
+        never = never if unscaled is None else never | unscaled
+        self.columns = Columns.of(self.rows, self.masses).without(never)
 
     def first(self, look: Callable[[Columns, np.ndarray], np.ndarray]) -> _Way:
         """Find clusters on the table as a look shows it."""
@@ -375,8 +365,8 @@ class _Table:
         kept = labels >= 0
         errors = self.rows[kept] - way.centers[labels[kept]]
         masses = None if self.masses is None else self.masses[kept]
-        scales = error_scales(errors, len(way.centers), masses)
-        return CellBounds(np.where(np.isinf(self.columns.scales), np.inf, scales), self.cutoff)
+        scales = self.columns.of_errors(errors, len(way.centers), masses).scales
+        return CellBounds(scales, self.cutoff)
 
     def _test(self, way: _Way, labels: np.ndarray, bounds: CellBounds) -> FeatureTests:
         """Test the features over the cells that are not flagged."""
@@ -386,12 +376,6 @@ class _Table:
         shares = way.shares[self.numbers]
         counted = shares if self.masses is None else shares * self.masses
         return rank_tests(ranks, labels, len(way.centers), counted, way.problem.feature_groups)
-
-    def extreme_share(self, way: _Way) -> float:
-        """Return the share of the cases that have a cell with an extreme error."""
-        labels = self.subset.engine.arrays.to_numpy(way.warm.labels)[self.numbers]
-        errors = self.rows - way.centers[labels]
-        return self.columns.share_with_extreme_errors(errors, len(way.centers), self.masses)
 
     def best(self, ways: list[_Way]) -> _Way:
         """Return the way with the smallest bounded within sum.
@@ -405,10 +389,6 @@ class _Table:
         squares = np.where(np.isinf(scales), self.rows.std(axis=0), scales) ** 2
         weights = np.where(used & (squares > 0), 1 / np.where(squares > 0, squares, 1), 0.0)
         engine = BoundedEngine(self.subset.engine, self.cutoff * scales)
-
-        def cost(way: _Way) -> float:
-            costs = distances_to(engine, way.warm.labels, way.centers, weights)
-            none = way.warm.trimmed_weighted & ~way.warm.trimmed_weighted
-            return engine.arrays.total(costs, none)
-
-        return min(ways, key=cost)
+        none = ways[0].warm.trimmed_weighted & ~ways[0].warm.trimmed_weighted
+        costs = [distances_to(engine, way.warm.labels, way.centers, weights) for way in ways]
+        return ways[int(np.argmin([engine.arrays.total(each, none) for each in costs]))]

@@ -162,22 +162,22 @@ class _Scale(NamedTuple):
         """Return the cube roots beyond which a case is flagged."""
         return Thresholds(*(median + cutoff * MAD_FACTOR * mad for median, mad in self.spreads))
 
+    def beyond(self, cutoff: float) -> Distances:
+        """Return masks of the cases that each distance flags."""
+        return self.limits(cutoff).flag(self.roots)
+
     def far(self, cutoff: float = CUTOFFS["both"]) -> Distances:
         """Return masks of the cases that each distance flags by the rule "both".
 
         Every case is judged by its distance to the center without it. Where more than MOST_FLAGGED
         would be flagged, as with few distinct values, only those at the largest distances are.
         """
-        return self.limits(self.cutoff_for_few(cutoff)).flag(self.roots)
-
-    def n_beyond(self, cutoff: float) -> float:
-        """Count the cases that either distance flags."""
-        return self.arrays.count(self.limits(cutoff).flag(self.roots).either)
+        return self.beyond(self.cutoff_for_few(cutoff))
 
     def cutoff_for_few(self, cutoff: float) -> float:
         """Return a cut-off beyond which no more than MOST_FLAGGED are; infinite if that is none."""
         cutoff = self.cutoff_for_tail(cutoff)
-        while self.n_beyond(cutoff) > MOST_FLAGGED * self.n_cases:
+        while self.arrays.count(self.beyond(cutoff).either) > MOST_FLAGGED * self.n_cases:
             cutoff = 2 * cutoff if 2 * cutoff <= LARGEST_CUTOFF else np.inf
         return cutoff
 
@@ -187,7 +187,9 @@ class _Scale(NamedTuple):
         Outlying cases come after a gap. Of heavy-tailed data many lie just before and just behind
         any cut-off, where of normal data 5% and .3% do.
         """
-        before, behind, last = (self.n_beyond(step * cutoff) for step in (1 / TAIL, 1.0, TAIL))
+        before, behind, last = (
+            self.arrays.count(self.beyond(step * cutoff).either) for step in (1 / TAIL, 1.0, TAIL)
+        )
         is_tail = behind - last >= max(3, TAIL_BEHIND * self.n_cases) and (
             before - behind >= max(TAIL_BEFORE * self.n_cases, 0.75 * (behind - last))
         )
