@@ -16,11 +16,6 @@ def package_version(name: str) -> str:
         return "not installed"
 
 
-def has_gil() -> bool:
-    """Whether one thread of Python runs at a time, as in all but free-threaded builds."""
-    return getattr(sys, "_is_gil_enabled", lambda: True)()
-
-
 def _blas() -> str:
     import scipy.linalg  # noqa: F401  loads the BLAS that the passes call
     from threadpoolctl import threadpool_info
@@ -39,7 +34,7 @@ def environment() -> dict[str, str]:
 
     from rskc.engines import passes_info
 
-    info = passes_info()
+    info, has_gil = passes_info(), getattr(sys, "_is_gil_enabled", lambda: True)()
     limit = os.environ.get("OMP_NUM_THREADS", "not set")
     return {
         "rskc": package_version("rskc"),
@@ -47,7 +42,7 @@ def environment() -> dict[str, str]:
         "OpenMP": "yes" if info["openmp"] else "no",
         "threads": f"{joblib.cpu_count()} CPUs usable, OMP_NUM_THREADS {limit}",
         "BLAS": _blas(),
-        "python": sys.version.split()[0] + ("" if has_gil() else ", without the GIL"),
+        "python": sys.version.split()[0] + ("" if has_gil else ", without the GIL"),
         "platform": platform.platform(),
         **{name: package_version(name) for name in _PACKAGES[1:]},
     }

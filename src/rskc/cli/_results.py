@@ -16,6 +16,7 @@ from rskc.cli._tables import Data, what_was_read
 
 TOP = 10
 MOST_NAMES = 6  # of outliers
+OF_TABLE = ("sha256", "n_missing", "id_column", "constant", "empty")  # in summary.json
 # Parameters of a search that stand elsewhere, or do not change what it finds.
 NOT_LISTED = ("estimator", "progress", "n_jobs")
 
@@ -67,11 +68,6 @@ class Counts:
             }
             for k, sums in self.by_cluster.to_dict("index").items()
         ]
-
-    def silhouette(self) -> float | None:
-        """Return the mean over all cases that have one and are no outliers."""
-        sums = self.by_cluster[["silhouettes", "known"]].sum()
-        return float(sums["silhouettes"] / sums["known"]) if sums["known"] else None
 
 
 @dataclass(frozen=True)
@@ -236,14 +232,10 @@ class Result:
             "table": {
                 "file": table.path.name,
                 "path": os.path.abspath(table.path),
-                "sha256": table.sha256,
                 "n_cases": self.counts.total("cases"),
                 "n_features": table.data.shape[1],
-                "n_missing": table.n_missing,
-                "id_column": table.id_column,
                 "dropped": dict(table.dropped),
-                "constant": table.constant,
-                "empty": table.empty,
+                **{name: getattr(table, name) for name in OF_TABLE},
             },
             "read": self.read,
             "reading": data.reading,
@@ -270,6 +262,7 @@ class Result:
         names, weights, _ = units_of(model)
         n_features = int(np.count_nonzero(weights))
         largest = np.argsort(-weights, kind="stable")[: min(TOP, n_features)]
+        sums = counts.by_cluster[["silhouettes", "known"]].sum()
         same = ("l1_bound", "outlier_threshold", "objective", "inertia")
         return {
             "n_clusters": len(model.cluster_centers_),
@@ -286,7 +279,8 @@ class Result:
             **{name: getattr(model, f"{name}_") for name in same},
             "unweighted_outlier_threshold": thresholds_of(model).unweighted,
             "iterations": model.n_iter_,
-            "silhouette": counts.silhouette(),
+            # Over all cases that have one and are no outliers.
+            "silhouette": float(sums["silhouettes"] / sums["known"]) if sums["known"] else None,
         }
 
     def _truth(self) -> dict[str, Any] | None:

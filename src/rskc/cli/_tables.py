@@ -389,11 +389,9 @@ def what_was_read(data: Data, n_cases: int, warnings: list[Any]) -> dict[str, An
         note = f"The first {MOST_COLUMNS} of {len(columns):,} {line}s."
     missing = count(int(table.n_missing), "cell") if table.n_missing else "none"
     if table.n_missing and len(table.data) == n_cases:
-        counts = [
-            (column["n_missing"], column["name"]) for column in columns if column["n_missing"]
-        ]
-        counts.sort(key=lambda pair: -pair[0])
-        which = listed([f"{name} ({n:,})" for n, name in counts], NAMES_IN_TEXT)
+        lacking = [column for column in columns if column["n_missing"]]
+        lacking.sort(key=lambda column: -column["n_missing"])
+        which = listed([f"{c['name']} ({c['n_missing']:,})" for c in lacking], NAMES_IN_TEXT)
         missing += f" ({percent(table.n_missing / table.data.size)}), in {which}"
     return {
         "sentence": f"{sentence}.",
