@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -73,39 +73,31 @@ def identity(kind: str, labels: Any) -> str:
     return IDENTITY.format(kind=kind, numbering=digest[:32])
 
 
-class _Known(NamedTuple):
-    path: Path
-    kind: str
-    numbering: str
-
-
 def link_pages(folder: Path) -> None:
     """Link the pages in a folder that number the same clusters alike, and no others."""
-    pages = list(filter(None, map(_known, sorted(folder.glob("*.html")))))
-    for page in pages:
+    pages = []  # with what they say of themselves: their kind, and how they number clusters
+    for path in sorted(folder.glob("*.html")):
+        with (
+            suppress(OSError, UnicodeDecodeError),
+            path.open(encoding="utf-8", newline="") as file,
+        ):
+            found = IDENTITY_OF.search(file.read(FIRST_CHARACTERS))
+            if found is not None and found[1] in WORDS:
+                pages.append((path, found[1], found[2]))
+    for path, kind, numbering in pages:
         links = " ".join(
-            f'<a href="./{quote(other.path.name)}">{WORDS[other.kind]}</a>'
-            for other in pages
-            if other.numbering == page.numbering and other.kind != page.kind
+            f'<a href="./{quote(other.name)}">{WORDS[its_kind]}</a>'
+            for other, its_kind, its_numbering in pages
+            if its_numbering == numbering and its_kind != kind
         )
-        with page.path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8", newline="") as file:
             before = file.read()
         start, end = BESIDE.split("><")
         old = BESIDE_OF.search(before)
         after = before if old is None else before.replace(old[0], f"{start}>{links}<{end}", 1)
         if after != before:
-            with suppress(OSError), atomic_write(page.path, "w") as file:
+            with suppress(OSError), atomic_write(path, "w") as file:
                 file.write(after)
-
-
-def _known(path: Path) -> _Known | None:
-    """Return what a page says of itself; None for other files."""
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            found = IDENTITY_OF.search(file.read(FIRST_CHARACTERS))
-    except (OSError, UnicodeDecodeError):
-        return None
-    return None if found is None or found[1] not in WORDS else _Known(path, *found.groups())
 
 
 def content_policy(scripts: Iterable[str]) -> str:
