@@ -38,13 +38,6 @@ def complaint(path, **options):
     return words
 
 
-def table_or_complaint(path):
-    try:
-        return read_table(path, text_columns="drop")
-    except TableError:
-        return complaint(path, text_columns="drop")
-
-
 def assert_plain(table):
     expected = pd.DataFrame({"a": [1, np.nan, 0.1], "b": [2.5, -300, np.nan]}, index=list("uvw"))
     pd.testing.assert_frame_equal(table.data, expected)
@@ -98,7 +91,7 @@ def test_a_carriage_return_within_a_line_is_refused(put):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
 def test_a_pipe_does_not_hang(tmp_path):
     os.mkfifo(tmp_path / "t.csv")
-    assert "regular" in complaint(tmp_path / "t.csv")
+    assert "or a device" in complaint(tmp_path / "t.csv")
 
 
 def test_no_permission(put, monkeypatch):
@@ -160,21 +153,20 @@ def test_any_id_survives(tmp_path_factory, ids):
     assert list(read_table(path, id_column="id").data.index) == ids
 
 
-@given(st.binary(max_size=200), st.sampled_from([".csv", ".tsv", ".txt", ".csv.gz"]))
+like_tables = st.text(alphabet='ab1,;\t"\n.- ', max_size=80).map(str.encode)
+
+
+@given(st.binary(max_size=200) | like_tables, st.sampled_from([".csv", ".tsv", ".txt", ".csv.gz"]))
 def test_any_bytes_are_a_table_or_one_error(tmp_path_factory, data, suffix):
     path = tmp_path_factory.mktemp("bytes") / f"t{suffix}"
     path.write_bytes(data)
-    table = table_or_complaint(path)
-    if not isinstance(table, str):
-        assert not np.isinf(table.data.to_numpy()).any()
-
-
-@given(st.text(alphabet='ab1,;\t"\n.- ', max_size=80))
-def test_anything_like_a_table_is_one_or_an_error(tmp_path_factory, text):
-    path = tmp_path_factory.mktemp("texts") / "t.csv"
-    path.write_text(text, encoding="utf-8", newline="")
-    table = table_or_complaint(path)
-    assert isinstance(table, str) or table.data.size
+    try:
+        cells = read_table(path, text_columns="drop").data.to_numpy()
+    except TableError:
+        complaint(path, text_columns="drop")
+    else:
+        assert cells.size
+        assert not np.isinf(cells).any()
 
 
 def test_errors_name_parameters_as_their_reader_does(put):
@@ -189,4 +181,4 @@ def test_errors_name_parameters_as_their_reader_does(put):
     path = put("a,{b}\n1,x{y}\n2,3\n4,5\n", "{n}.csv")
     with pytest.raises(TableError, match=r"column '\{b\}': 'x\{y\}' is not a number") as raised:
         read_table(path)
-    assert "name it in --missing if" in raised.value.phrased({"missing_values": "--missing"})
+    assert "name in --missing what" in raised.value.phrased({"missing_values": "--missing"})

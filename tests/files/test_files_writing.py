@@ -126,6 +126,8 @@ def test_formulas_are_made_harmless(tmp_path, begin):
     assert rows[0] == ["'" + text, "x"]
     assert rows[1] == ["'" + text, "-1.5"]
     assert rows[2] == ["safe", "2.0"]
+    write_csv(pd.DataFrame({"id": ["-5", "+1e3", " -5", "-1+1"]}), tmp_path / "t.csv")
+    assert [row[0] for row in cells_of(tmp_path / "t.csv")] == ["id", "-5", "+1e3", " -5", "'-1+1"]
 
 
 def test_ranked_lists_have_no_formulas(tmp_path):
@@ -167,11 +169,6 @@ def test_half_characters_are_written_as_escapes(tmp_path):
         files.load(half)
 
 
-def test_text_that_is_a_number_is_left_alone(tmp_path):
-    write_csv(pd.DataFrame({"id": ["-5", "+1e3", " -5", "-1+1"]}), tmp_path / "t.csv")
-    assert [row[0] for row in cells_of(tmp_path / "t.csv")] == ["id", "-5", "+1e3", " -5", "'-1+1"]
-
-
 def test_missing_cells_and_kinds(tmp_path):
     frame = pd.DataFrame(
         {
@@ -190,9 +187,6 @@ def test_missing_cells_and_kinds(tmp_path):
         ["inf", "-2", "false", "3", "a,b", "v"],
         ["-0.0", "3", "true", "é", 'q"q', ""],
     ]
-
-
-def test_no_rows_and_names_twice(tmp_path):
     write_csv(pd.DataFrame({"a": []}), tmp_path / "t.csv")
     assert cells_of(tmp_path / "t.csv") == [["a"]]
     write_csv(pd.DataFrame([[1, 2]], columns=["a", "a"]), tmp_path / "t.csv")

@@ -232,10 +232,14 @@ def find_numbers(source: Source, roles: Roles) -> None:
     roles.dropped |= {names[j]: kind for j, kind in others.items()}
     parsed = {}
     for j in roles.features:
-        if not source.frame[str(j)].dtype.is_numeric():
-            parsed[str(j)], how = _column(source, j)
-            if how is not None:
-                roles.written[names[j]] = how
+        series = source.frame[str(j)]
+        if str(series.dtype) == "String":
+            cells = _parsed(source, series)
+            if cells.bad.any():
+                raise _not_numbers(source, j, cells.bad)
+            parsed[str(j)] = cells.numbers
+            if cells.written is not None:
+                roles.written[names[j]] = cells.written
     frame = source.frame.select(map(str, roles.features)).with_columns(**parsed)
     roles.matrix = _matrix(source, frame, roles.features)
 
@@ -290,33 +294,17 @@ def _is_comma(source: Source, cell: str) -> bool:
     return source.parse and source.layout.decimal == "." and bool(re.fullmatch(COMMA, cell))
 
 
-def _column(source: Source, j: int) -> tuple[Any, HowWritten | None]:
-    """Return a column of text, or of nothing, as numbers, and what stood beside them."""
-    series = source.frame[str(j)]
-    if str(series.dtype) != "String":
-        return series.cast(pl.Float64), None
-    numbers, bad, written = _parsed(source, series)
-    if bad.any():
-        raise _not_numbers(source, j, bad)
-    return numbers, written
-
-
 def _not_numbers(source: Source, j: int, bad: Any) -> TableError:
     """Return the error on the cells of a column of numbers that are none."""
     series, row = source.frame[str(j)], int(bad.arg_max())
     cell, strays = series[row], list(dict.fromkeys(series.filter(bad).to_list()))
-    n, shown_cell = int(bad.sum()), shown(cell)
-    remedy = "correct it, or name it in {missing_values} if it stands for a missing cell"
+    what = f"{shown(cell)} is not a number"
     if len(strays) > 1:
-        remedy = (
-            "correct these cells, or name them in {missing_values} if they stand for missing cells"
-        )
+        words = shown_names(strays, MOST_STRAYS, 40)
+        what = f"{bad.sum()} cells are not numbers, the first is {shown(cell)}: {words}"
+    remedy = "correct this, or name in {missing_values} what stands for a missing cell"
     if _is_comma(source, cell):
         remedy = 'if it is a decimal comma, use {decimal=","} to read them'
-    words = shown_names(strays, MOST_STRAYS, 40)
-    what = f"{n} cells are not numbers, the first is {shown_cell}: {words}"
-    if len(strays) == 1:
-        what = f"{shown_cell}{f', in {n} cells,' * (n > 1)} is not a number"
     return source.error(row, j, f"{what}; {remedy}")
 
 

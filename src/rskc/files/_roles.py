@@ -262,19 +262,8 @@ def _cells(source: Source, row: int) -> list[str]:
     ]
 
 
-def names_of_cases(names: Sequence[str], numbers: Sequence[int]) -> list[str]:
-    """Name the cases by their columns; classes that repeat are numbered, ALL 1, ALL 2."""
-    counts, seen = Counter(names), Counter[str]()
-    made = []
-    for name, number in zip(names, numbers, strict=True):
-        seen[name] += 1
-        own = name or f"column {number + 1}"
-        made.append(f"{name} {seen[name]}" if name and counts[name] > 1 else own)
-    return made
-
-
 def unique_names(names: Sequence[str | None]) -> list[str]:
-    """Number the names of features that occur again: TP53, TP53 (2)."""
+    """Number names that occur again: TP53, TP53 (2)."""
     seen, known = Counter[str](), set(names)
     made = []
     for name in names:

@@ -33,7 +33,7 @@ from rskc.files._source import (
     shown,
     titles_note,
 )
-from rskc.inputs.columns import NONE, is_feature_name
+from rskc.inputs.columns import is_feature_name
 from rskc.inputs.frames import as_number
 
 SEPARATORS = {
@@ -154,13 +154,10 @@ class Text:
                 try:
                     line.decode("utf-8")
                 except UnicodeDecodeError as error:
-                    windows, latin_9 = self.count(b"\x80", b"\xa4")
-                    likely = '{encoding="cp1252"} of Windows'
-                    if latin_9 and not windows:
-                        likely = '{encoding="iso-8859-15"}, which has the euro sign'
                     return self.layout.error(
                         f"line {number} is not UTF-8 (byte 0x{line[error.start]:02x}); save the "
-                        f"file as UTF-8 or say what it is, such as {likely}"
+                        'file as UTF-8, or say what it is, such as {encoding="cp1252"} of Windows, '
+                        'or "iso-8859-15"'
                     )
         return self.layout.error("the file is not UTF-8")
 
@@ -269,19 +266,15 @@ def _with_words_as_they_are(text: Text, frame: Any) -> Any:
 
     These are ids, such as NA for Namibia, and None in a column of text.
     """
-    layout = text.layout
-    ids: list[int] = []
-    words: list[int] = []
-    for j, name in enumerate(text.names):
-        if str(frame[str(j)].dtype) == "String" and frame[str(j)].null_count():
-            is_id = name == layout.id_column or (j == 0 and name not in layout.as_text)
-            (ids if is_id else words).append(j)
-    if ids:
-        frame = frame.with_columns(text.read(columns=ids, null_values=None))
-    if words and NONE not in layout.missing_values and text.count(NONE.encode()) != [0]:
-        known = list(layout.missing_values)
-        frame = frame.with_columns(text.read(columns=words, null_values=known))
-    return frame
+    layout, columns = text.layout, list(enumerate(frame.iter_columns()))
+    words = [j for j, each in columns if str(each.dtype) == "String" and each.null_count()]
+    if not words:
+        return frame
+    texts, missing = text.read(columns=words, null_values=None), list(layout.missing_values)
+    first = () if text.names[0] in layout.as_text else ("0",)
+    ids = {*first, *(str(j) for j in words if text.names[j] == layout.id_column)}
+    others = pl.exclude(ids)
+    return frame.with_columns(texts.with_columns(pl.when(~others.is_in(missing)).then(others)))
 
 
 def numbers(cells: Any, decimal: str) -> Any:

@@ -124,11 +124,9 @@ class MatchedGroups:
         text = f"{count(len(self.groups), 'group')} with features of the table"
         if self.not_found:
             text += f", {len(self.not_found):,} without any ({quoted(self.not_found, 3, 40)})"
-        alone = "feature is" if self.n_alone == 1 else "features are"
-        text += f"; {self.n_alone:,} {alone} in no group and stand{'s' * (self.n_alone == 1)} alone"
+        text += f"; in no group, and alone: {count(self.n_alone, 'feature')}"
         if self.n_several:
-            are = "is in several and counts" if self.n_several == 1 else "are in several and count"
-            text += f"; {self.n_several:,} {are} in the first"
+            text += f"; in several, and of the first one: {count(self.n_several, 'feature')}"
         return f"{text}."
 
 

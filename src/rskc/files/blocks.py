@@ -284,12 +284,10 @@ def _files(layout: Layout) -> list[str]:
         raise layout.error(f"there is no such file or folder{similar(path)}")
     else:
         found = [file for file in glob.glob(str(path)) if file.endswith(PARQUET)]
-    if not found:
-        what = "the folder holds" if path.is_dir() else "it stands for"
-        raise layout.error(f"{what} no Parquet file, the name of which ends in .parquet")
-    if not found[0].endswith(PARQUET):
+    if not found or not found[0].endswith(PARQUET):
         raise layout.error(
-            "in blocks, tables are read from Parquet files and .npy; use {read_table} for others"
+            "in blocks, tables are read from .npy and from Parquet files, whose names end in "
+            ".parquet; use {read_table} for others"
         )
     parts = {file: re.split(r"(\d+)", file) for file in found}  # part.10 comes after part.9
     natural = {file: [int(x) if x.isdecimal() else x for x in parts[file]] for file in found}
@@ -305,12 +303,9 @@ def _open_parquet(layout: Layout) -> tuple[list[Piece], Source]:
             columns = found.schema.to_arrow_schema().names
         names = names or columns
         if set(columns) != set(names):
-            lost = sorted(set(names) ^ set(columns))[0]
-            has, lacks = (files[0], file) if lost in names else (file, files[0])
-            raise layout.error(
-                f"the files have different columns: {shown(lost)} is in {shown(Path(has).name)} "
-                f"and not in {shown(Path(lacks).name)}"
-            )
+            lost = shown(sorted(set(names) ^ set(columns))[0])
+            both = " and ".join(shown(Path(each).name) for each in (files[0], file))
+            raise layout.error(f"the files have different columns: {lost} is only in one of {both}")
         sizes = [found.row_group(i).num_rows for i in range(found.num_row_groups)]
         first = pieces[-1].first + pieces[-1].n_cases if pieces else 0
         pieces += _pieces_of(file, sizes, found.num_columns, first)

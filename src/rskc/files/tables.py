@@ -25,7 +25,6 @@ from rskc.files._roles import (
     Side,
     find_roles,
     find_side,
-    names_of_cases,
     unique_names,
     without_extras,
 )
@@ -277,16 +276,15 @@ def without_markers(source: Source) -> Source:
 def _digest(layout: Layout) -> str:
     """Return the digest of the file; the first to find out that there is none."""
     path = layout.path
-    if path.is_dir():
-        raise layout.error("this is a folder, and a file is expected")
-    if path.exists() and not path.is_file():
-        raise layout.error("this is not a regular file")
     try:
+        if not path.is_file():
+            there = f"there is no such file{similar(path)}"
+            raise layout.error(
+                "a file is expected, and this is a folder or a device" if path.exists() else there
+            )
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError as error:
-        raise layout.error(f"there is no such file{similar(path)}") from error
-    except (OSError, ValueError) as error:
+    except (OSError, UnicodeError) as error:
         words = getattr(error, "strerror", None) or str(error)
         raise layout.error(f"the file cannot be opened ({literal(words)})") from error
 
@@ -384,7 +382,8 @@ def _table(source: Source, roles: Roles, side: Side | None, digest: str) -> Tabl
         matrix = matrix.T.tocsr() if sparse else np.ascontiguousarray(matrix.T)
         n_features = matrix.shape[1]
         rows = [f"x{j}" for j in range(n_features)] if ids is None else unique_names(ids)
-        ids, names = names_of_cases(names, features), rows
+        cases = [name or f"column {j + 1}" for name, j in zip(names, features, strict=True)]
+        ids, names = unique_names(cases), rows
         where = [f"column {j + 1}" for j in features].__getitem__
         labels = None if side.labels is None else side.labels[features].astype(str)
         label_column = side.label_row
