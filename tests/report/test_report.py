@@ -602,7 +602,7 @@ def test_notebook_gets_a_frame(model, X):
 
 @pytest.mark.parametrize("package", ["jinja2", "vl_convert"])
 def test_missing_package_is_named(monkeypatch, package, model, X):
-    from rskc.report import page
+    from rskc.report._facts import templates
 
     real = builtins.__import__
 
@@ -611,7 +611,7 @@ def test_missing_package_is_named(monkeypatch, package, model, X):
             raise ImportError(f"No module named {name!r}", name=name)
         return real(name, *args, **kwargs)
 
-    page._templates.cache_clear()
+    templates.cache_clear()
     vega_script.cache_clear()
     monkeypatch.setattr(builtins, "__import__", refuse)
     monkeypatch.delitem(sys.modules, package, raising=False)

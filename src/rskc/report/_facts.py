@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -26,7 +27,7 @@ from rskc.model.summary import (
 )
 from rskc.pictures import models as pictures
 from rskc.utils.webpage import clean_names, embedded_json, plain_numbers
-from rskc.utils.wording import number
+from rskc.utils.wording import count, number, percent, sentence_list
 
 TEMPLATES = Path(__file__).parent / "templates"
 WORDS = tomllib.loads((TEMPLATES / "words.toml").read_text("utf-8"))
@@ -252,3 +253,38 @@ def _most(places: np.ndarray, scales: np.ndarray, names: list[str], n: int) -> d
         for j, size, farthest in groups.head(MOST_WITH_CELLS).itertuples()
     ]
     return {"n": len(groups), "rows": rows}
+
+
+# Templates of the page and its words
+
+
+def needed(package: str) -> Any:
+    """Import a package of the extra ``report``, or say how to install it."""
+    try:
+        return __import__(package)
+    except ImportError as error:
+        raise ImportError(
+            f'A report needs {error.name}, which is not installed: pip install "rskc[report]".'
+        ) from error
+
+
+@cache
+def templates() -> Any:
+    jinja2, markup = needed("jinja2"), needed("markupsafe").Markup
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=lambda name: name is None or name.endswith(".html"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"number": number, "percent": percent, "counted": count, "ends": _ends}
+    environment.filters["short_list"] = lambda names: sentence_list(clean_names(names, 32))
+    environment.filters["json"] = lambda value: markup(embedded_json(value))
+    return environment
+
+
+def _ends(values: Iterable[Any], write: Callable[[Any], str], between: str) -> str:
+    """Write the least and the largest of some values, or one where both read the same."""
+    ends = sorted(values)
+    return f" {between} ".join(dict.fromkeys((write(ends[0]), write(ends[-1]))))

@@ -13,7 +13,7 @@ from typing import Any
 
 from rskc.exceptions import NO_OTHER_NAMES, KnownNames
 from rskc.model.warnings import KINDS
-from rskc.report._facts import WORDS
+from rskc.report._facts import WORDS, templates
 from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 
 Summary = Mapping[str, Any]
@@ -40,116 +40,9 @@ ON_UNITS = {"numbers not standardized", "units differ"}  # kinds of warnings
 
 def meaning(summary: Summary) -> list[str]:
     """Explain the headline to someone who has never heard of the method."""
-    parts = (_on_groups, _on_weights, _on_features, _on_outliers, _on_cells, _on_missing)
-    return [sentence for part in parts if (sentence := part(summary))]
-
-
-def _on_groups(summary: Summary) -> str:
-    result, sizes = summary["result"], [c["size"] for c in summary["clusters"] if c["size"]]
-    if result["n_found"] < 2:
-        return "All cases are in one group."
-    ends = _ends([f"{size:,}" for size in sorted(sizes)], "and" if len(sizes) == 2 else "to")
-    text = (
-        f"The cases fall into {result['n_found']} groups of {ends} cases that resemble one another."
-    )
-    mean = result["silhouette"]
-    if mean is None:
-        return text
-    verdict = "the groups overlap a lot; do not rely on this result alone"
-    if mean >= 0.5:
-        verdict = "most cases clearly belong to their group"
-    elif mean >= LOW_SILHOUETTE:
-        verdict = "the groups differ, but they overlap"
-    return (
-        f"{text} On average, the squared distance of a case to its own center is {percent(mean)} "
-        f"smaller than to the next center (mean silhouette {mean:.2f}; 0 means halfway between two "
-        f"centers): {verdict}."
-    )
-
-
-def _ends(words: list[str], between: str) -> str:
-    """Return the first and the last of some words, or one word if these are the same."""
-    return f" {between} ".join(dict.fromkeys((words[0], words[-1])))
-
-
-def _on_weights(summary: Summary) -> str:
-    """Say that cases have different weights, and what they add up to."""
-    data, shares = summary["data"], [c["weight_share"] for c in summary["clusters"] if c["size"]]
-    if data["weight"] is None:
-        return ""
-    ends = _ends(list(map(percent, sorted(shares))), "to")
-    by_group = f", of which each group has {ends}" if len(shares) > 1 else ""
-    text = (
-        f"The {data['n_cases']:,} cases have different weights, {number(data['weight'], 6)} in "
-        f"total{by_group}. Centers, features, outliers, means, shares and error rates go by weight."
-    )
-    if data["n_without_weight"]:
-        none = count(data["n_without_weight"], "case has", "cases have")
-        text += f" {none} weight 0: the clusters do not depend on them, and each of them is in the "
-        text += "cluster of the nearest center."
-    return text
-
-
-def _on_features(summary: Summary) -> str:
-    result = summary["result"]
-    if result["alike"] and result["n_clusters"] == 1:
-        return "With one group there is nothing to separate: all features have the same weight."
-    if result["alike"]:
-        return "All features have the same weight: no selection of features was asked for."
-    names = [cleaned(name, 32) for name in result["top_features"]]
-    text = f"{result['features'][0].upper()}{result['features'][1:]}"
-    text += (
-        f"; the groups differ most in {sentence_list(names)}." if result["n_clusters"] > 1 else "."
-    )
-    if result["n_different"] is not None and result["n_enough"] < result["n_different"]:
-        n = result["n_enough"]
-        which = "the first alone" if n == 1 else f"the {n:,} of largest weight alone"
-        text += f" With {which}, nearly all cases would be in the same groups."
-    if rest := result["n_units"] - result["n_selected"]:
-        others = count(rest, result["noun"] + " has", result["noun"] + "s have")
-        text += f" The other {others} no weight."
-    return text
-
-
-def _on_outliers(summary: Summary) -> str:
-    result = summary["result"]
-    n, n_trimmed = result["n_outliers"], result["n_trimmed"]
-    text = "All cases contributed to the centers: nothing was trimmed."
-    if n_trimmed:
-        farthest = count(n_trimmed, "case that lies", "cases that lie")
-        text = "So that unusual cases cannot distort the groups, the centers were computed without "
-        text += f"the {farthest} farthest from them."
-    if not n:
-        return f"{text} No case is unusually far from the nearest center."
-    far = count(n, "case is", "cases are")
-    weighted, unweighted = result["n_weighted"], result["n_unweighted"]
-    where = weight = ""
-    if weighted and unweighted and n > 1 and not result["alike"]:
-        where = f" ({weighted:,} in the features that have weight, {unweighted:,} in all features)"
-    if summary["data"]["weight"] is not None:
-        weight = f", with {percent(result['outlier_share'])} of the weight"
-    look = "Such cases are worth a look: they may be errors, or something new"
-    return f"{text} {far} unusually far from the nearest center{where}{weight}. {look}."
-
-
-def _on_cells(summary: Summary) -> str:
-    words = summary["result"]["cells"]
-    rest = " Outlying cells do not contribute to the centers." if summary["cells"] else ""
-    return f"{words[0].upper()}{words[1:]}.{rest}" if words else ""
-
-
-def _on_missing(summary: Summary) -> str:
-    data = summary["data"]
-    if not data["n_missing"]:
-        return ""
-    share = f"of the table ({percent(data['share_missing'])})"
-    cells = count(data["n_missing"], f"cell {share} is", f"cells {share} are")
-    text = f"{cells} missing. They were left out and not filled in."
-    if data["n_blind"]:
-        blind = count(data["n_blind"], "case has", "cases have")
-        text += f" {blind} no observed value in the features that have weight. Such cases are not "
-        text += "counted among the outliers."
-    return text
+    how = {"number": number, "percent": percent, "low_silhouette": LOW_SILHOUETTE}
+    text = templates().get_template("meaning.txt").render(summary=summary, **how)
+    return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
 
 
 # Advice

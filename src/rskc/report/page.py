@@ -13,11 +13,10 @@ from typing import Any
 
 from rskc.pictures.palette import DARK_PALETTE, PALETTE
 from rskc.report._charts import curves_of
-from rskc.report._facts import TEMPLATES
+from rskc.report._facts import TEMPLATES, needed, templates
 from rskc.report._summary import summarize
 from rskc.utils.atomic import atomic_write
-from rskc.utils.webpage import Page, content_policy, embedded_json
-from rskc.utils.wording import number, percent
+from rskc.utils.webpage import Page, content_policy
 
 VEGA_SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
@@ -106,7 +105,7 @@ def make_report(
     >>> make_report(model, outlying.data)
     <Report: 3 clusters of 60 cases; 49 of 500 features have weight, ...>
     """
-    _templates()  # what is not installed is missed before any work
+    templates()  # what is not installed is missed before any work
     vega_script()
     parts = {"labels": labels, "case_names": case_names, "title": title, "run": run}
     return Report(summarize(model, X, searches=searches, **parts))
@@ -118,7 +117,7 @@ def render(summary: dict[str, Any]) -> str:
 
     curves, script = curves_of(summary), (TEMPLATES / "page.js").read_text("utf-8")
     charts = [*summary["charts"].values(), *curves]
-    template = _templates().get_template("page.html")
+    template = templates().get_template("page.html")
     return template.render(
         summary=summary,
         curves=curves,
@@ -130,31 +129,6 @@ def render(summary: dict[str, Any]) -> str:
     )
 
 
-def _needed(package: str) -> Any:
-    """Import a package of the extra ``report``, or say how to install it."""
-    try:
-        return __import__(package)
-    except ImportError as error:
-        raise ImportError(
-            f'A report needs {error.name}, which is not installed: pip install "rskc[report]".'
-        ) from error
-
-
-@cache
-def _templates() -> Any:
-    jinja2, markup = _needed("jinja2"), _needed("markupsafe").Markup
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"number": number, "percent": percent}
-    environment.filters["json"] = lambda value: markup(embedded_json(value))
-    return environment
-
-
 @cache
 def vega_script() -> str:
     """Return the script that draws the charts: Vega, Vega-Lite and Vega-Embed in one, 0.9 MB.
@@ -162,7 +136,7 @@ def vega_script() -> str:
     vl-convert takes two seconds to put it together, which is longer than most fits. So it is kept
     in the cache folder of the user, under the version it is of.
     """
-    vl_convert = _needed("vl_convert")
+    vl_convert = needed("vl_convert")
     home = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
     folder = (Path(home) if home else Path.home() / ".cache") / "rskc"
     kept = folder / f"charts-{version('vl-convert-python')}.js"
