@@ -147,18 +147,6 @@ def test_a_silhouette_compares_the_two_nearest_centers(seed, K, n):
     assert (found.values[found.b == 0] == 0).all()
 
 
-def test_silhouettes_by_hand():
-    inf = np.inf
-    rows = [[3.0, 1, 4], [2, 2, 9], [0, 0, 1], [7, 5, 0]]
-    rows += [[inf, inf, inf], [inf, 2.0, inf], [2.0, inf, 4.0], [2.0, inf, inf]]
-    found = revised_silhouette(Distances(rows), None)
-    assert_allclose(found.values, [2 / 3, 0, 0, 1, 0, 1, 0.5, 1])
-    assert_array_equal(found.nearest, [1, 0, 0, 2, 0, 1, 0, 0])
-    assert_array_equal(found.second, [0, 1, 1, 1, 1, 0, 2, 1])
-    assert_array_equal(found.a[4:], [inf, 2, 2, 2])
-    assert_array_equal(found.b[4:], [inf, inf, 4, inf])
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_silhouettes_of_a_fitted_model(dtype):
     X = make_figure1(n_samples=90, n_features=20, random_state=0).data.astype(dtype)
@@ -174,23 +162,6 @@ def test_silhouettes_of_a_fitted_model(dtype):
 
 
 # ---- Means of silhouettes
-
-
-def test_means_by_hand():
-    found = revised_silhouette(Distances([[1, 4.0, 9], [2, 4, 9], [4, 0, 9], [4, 1, 9]]), None)
-    table = silhouette_means(found, [False, True, False, False])
-    assert table["cluster"].tolist() == [0, 1]
-    assert table["size"].tolist() == [2, 2]
-    assert table["n_outliers"].tolist() == [1, 0]
-    assert_allclose(table["mean"], [0.625, 0.875])
-    assert_allclose(table["mean_without_outliers"], [0.75, 0.875])
-    assert_allclose(table["mean_of_outliers"], [0.5, np.nan])
-    without = silhouette_means(found)
-    assert_array_equal(without["mean"], without["mean_without_outliers"])
-    assert without["mean_of_outliers"].isna().all()
-    empty = silhouette_means(revised_silhouette(Distances([[1.0, 2.0]]), None), [True])
-    assert_allclose(empty["mean"], [0.5, np.nan])
-    assert empty["mean_without_outliers"].isna().all()
 
 
 @given(st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 30))

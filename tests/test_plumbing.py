@@ -115,6 +115,7 @@ def heavy_modules_after(statement):
 def test_importing_loads_nothing_heavy_beyond_scikit_learn():
     theirs = heavy_modules_after("import sklearn.base, sklearn.utils.validation")
     assert heavy_modules_after("import rskc") <= theirs
+    assert "matplotlib" not in heavy_modules_after("import rskc.displays")
 
 
 def test_show_versions_says_what_a_bug_report_needs(capsys):

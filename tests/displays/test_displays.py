@@ -1,8 +1,6 @@
 """Pictures of a fitted model: what is drawn, where, and how it is named."""
 
 import builtins
-import subprocess
-import sys
 import warnings
 from functools import cache
 from itertools import pairwise
@@ -32,9 +30,8 @@ from rskc.displays import (
     style,
 )
 from rskc.metrics import revised_silhouette
-from rskc.model.fitted import JudgedCases
 from rskc.pictures import models, palette
-from rskc.pictures.models import Plane, strongest
+from rskc.pictures.models import strongest
 from rskc.selection import Stability
 from skips import Optional
 
@@ -182,13 +179,6 @@ def test_order_of_cases_does_not_matter(display, bound, how):
         for k in range(3):
             assert_allclose(bar_values(one.bars_[k]), bar_values(other.bars_[k]))
             assert one.texts_[k].get_text() == other.texts_[k].get_text()
-
-
-def test_importing_and_making_displays_needs_no_matplotlib():
-    code = "import sys, rskc.displays; print('matplotlib' in sys.modules)"
-    command = [sys.executable, "-c", code]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert output.strip() == "False"
 
 
 @each_display
@@ -512,15 +502,6 @@ def test_odd_names_can_be_drawn_everywhere():
     assert ticks(drawn.ax_.yaxis)[0].startswith(r"_a\$x_")
 
 
-def test_colors_and_markers_tell_clusters_apart():
-    looks = list(zip(palette.cluster_colors(100), palette.cluster_markers(100), strict=True))
-    assert len(set(looks)) == 100
-    assert len(set(palette.cluster_colors(20))) == 20
-    assert set(palette.cluster_markers(7)) == {"o"}
-    assert palette.darker("#FFFFFF", 0.5) == "#808080"
-    assert palette.darker("#0072B2", 1) == "#000000"
-
-
 # Machado, Oliveira and Fernandes (2009): linear RGB as seen without red or green cones.
 VISION = {
     "normal": np.eye(3),
@@ -564,22 +545,3 @@ def test_more_clusters_than_a_legend_can_hold():
 
 
 # Cases that are farther than they look
-
-
-def test_what_is_farther_than_it_looks_by_hand():
-    places = [[0, 0], [2, 0], [1, 0], [9, 0], [10, 0], [4, 0], [6, 0]]
-    labels = np.array([0, 0, 0, 1, 1, 0, 0])
-    outliers = np.array([False, False, True, False, False, True, False])
-    centers = np.array([[0.0, 0], [10, 0]])
-    cases = JudgedCases(labels, np.zeros(7), np.zeros(7), outliers)
-    plane = Plane(np.array(places, float), centers, ("", ""), 0)
-    # Of cluster 0, case 6 is the farthest that is no outlier, and nearer to the other center; both
-    # outliers are no farther off than it.
-    expected = [False, False, True, False, False, True, True]
-    assert_array_equal(plane.looks_nearer(cases, np.arange(7)), expected)
-    # Without case 6, the outlier at 4 stands out, and needs no mark.
-    expected = [False, False, True, False, False, False]
-    assert_array_equal(plane.looks_nearer(cases, np.arange(6)), expected)
-    # The second direction does not count, as where it is a rank.
-    flat = plane._replace(positions=plane.positions + [[0, 50]], scales=(1.0, 0.0))
-    assert_array_equal(flat.looks_nearer(cases, np.arange(6)), expected)

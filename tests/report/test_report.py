@@ -270,14 +270,6 @@ def test_settings_and_snippet_repeat_the_run(model, X):
     assert "import os" not in snippet.splitlines()
 
 
-def test_snippet_of_arrays_and_functions(X):
-    model = fit(X, init=X[[0, 30, 50]], trim=10 / 60)
-    snippet = summarize(model, X)["settings"]["snippet"]
-    assert "init = ...  # an array of shape (3, 6)" in snippet
-    assert f"trim={10 / 60!r}" in snippet
-    assert "init=init" in snippet
-
-
 # Searches
 
 
@@ -549,11 +541,6 @@ def contrast(*colors):
     return (light + 0.05) / (dark + 0.05)
 
 
-@pytest.mark.parametrize("color", DARK_PALETTE)
-def test_colors_show_in_the_dark(color):
-    assert contrast(color, "#14171b") >= 3
-
-
 def test_text_has_contrast():
     style = (TEMPLATES / "style.css").read_text("utf-8")
     blocks = re.findall(r":root \{(.*?)\}", style, flags=re.S)
@@ -567,6 +554,7 @@ def test_text_has_contrast():
                 assert contrast(colors[ink], colors[paper]) >= 4.5, (ink, paper)
         assert contrast(colors["soft"], colors["paper"]) >= 3
     assert found[0] == found[2]  # print is light
+    assert min(contrast(color, "#14171b") for color in DARK_PALETTE) >= 3
 
 
 # Files and notebooks
@@ -579,13 +567,6 @@ def test_save_replaces_whole(tmp_path, model, X):
     assert report.save(path) == path
     assert path.read_text("utf-8") == report.html
     assert os.listdir(tmp_path) == ["report.html"]
-
-
-def test_folder_is_refused(tmp_path, model, X):
-    with pytest.raises(IsADirectoryError, match="Is a directory"):
-        make_report(model, X).save(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"no such folder.report\.html"):
-        make_report(model, X).save(tmp_path / "no such folder" / "report.html")
 
 
 def test_notebook_gets_a_frame(model, X):
