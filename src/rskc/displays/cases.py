@@ -264,8 +264,9 @@ class SilhouetteDisplay:
         rows = np.lexsort((-self.values, self.labels))  # the largest first, cluster by cluster
         rows = rows[~np.isnan(self.values[rows])]
         n, labels, outlying = len(rows), self.labels[rows], self.outliers[rows]
-        clusters = np.unique(labels)
-        positions = pictures.stacked(labels, max(1.0, n * min(0.03, 0.15 / len(clusters))))
+        clusters, order = np.unique(labels, return_inverse=True)
+        # One after another, with a gap after each cluster.
+        positions = np.arange(n) + order * max(1.0, n * min(0.03, 0.15 / len(clusters)))
         self.ax_, self.figure_ = style.open_axes(ax, 7, np.clip(1.2 + 0.1 * n, 4, 9))
         self.bars_, self.outlier_bars_ = {}, {}
         thickness, colors = 0.8 if n <= FEW else 1.0, cluster_colors(labels[-1] + 1)
@@ -289,8 +290,8 @@ class SilhouetteDisplay:
         if positions[-1] + 2 > style.size_in_points(self.ax_)[1] / NAME_POINTS:
             self.ax_.set_ylabel("cases, sorted within their cluster", color=GRAY, fontsize=8)
         else:
-            names = rows if self.names is None else np.asarray(self.names, object)[rows]
-            self.ax_.set_yticks(positions, style.plain_names(names), fontsize=NAME_POINTS)
+            names = style.names_at(self.names, rows)
+            self.ax_.set_yticks(positions, names, fontsize=NAME_POINTS)
             self.ax_.tick_params(axis="y", length=0, pad=2)
         self._write_means(rows, positions)
         return self
@@ -427,32 +428,30 @@ class OutlierDisplay:
         self.ax_, self.figure_ = style.open_axes(ax, 8, 5)
         distances = Distances(np.asarray(self.weighted), np.asarray(self.unweighted))
         scatter = pictures.distance_scatter(distances)
-        flags = pictures.flags_of(distances, Thresholds(*self.thresholds))[scatter.seen]
+        trimmed = False if self.trimmed is None else np.asarray(self.trimmed)
+        flags = pictures.flags_of(distances, Thresholds(*self.thresholds), trimmed)[scatter.seen]
+        flagged = np.isin(flags, (1, 2, 3))
         self._draw_points(scatter, flags)
         self._draw_axes(scatter)
         self.legend_ = style.legend_beside(self.ax_)
         for handle in self.legend_.legend_handles:
             if hasattr(handle, "set_sizes"):
                 handle.set_sizes([25])
-        share, n, n_outliers = "", len(flags), np.count_nonzero(flags)
+        share, n, n_outliers = "", len(flags), np.count_nonzero(flagged)
         if self.weights is not None and n_outliers:
             weights = self.weights[scatter.seen]
-            share = f", {percent(weights[flags > 0].sum() / weights.sum())} of the weight"
+            share = f", {percent(weights[flagged].sum() / weights.sum())} of the weight"
         title = f"{count(n, 'case')}: {count(n_outliers, 'outlier')}{share}"
         style.headline(self.ax_, title, style.not_shown(len(scatter.seen) - n))
-        self._write_names(scatter, flags > 0, n_names)
+        self._write_names(scatter, flagged, n_names)
         return self
 
     def _draw_points(self, scatter: pictures.DistanceScatter, flags: np.ndarray) -> None:
         n, self.points_ = len(flags), {}
         many = n > style.MANY_CASES
         size = 3.0 if many else np.clip(5000 / max(n, 1), 8, 20)
-        trimmed = np.zeros(n, bool)
-        if self.trimmed is not None:
-            trimmed = np.asarray(self.trimmed)[scatter.seen] & (flags == 0)
-        groups = {flag: (flags == code) & ~trimmed for code, flag in enumerate(pictures.FLAGS)}
-        for flag, mine in (groups | {"trimmed": trimmed}).items():
-            color, marker, name = pictures.FLAGS.get(flag, (GRAY, "o", pictures.TRIMMED))
+        for code, (flag, (color, marker, name)) in enumerate(pictures.FLAGS.items()):
+            mine = flags == code
             look = {"s": size * SIZES[flag], "marker": marker, "alpha": 0.8, "zorder": 2.5}
             look |= {"facecolors": color, "linewidths": 0}
             if flag == "trimmed":
@@ -498,6 +497,5 @@ class OutlierDisplay:
         extreme = (points / np.where(typical > 0, typical, 1)).max(axis=1)
         chosen = np.argsort(np.where(flagged, -extreme, np.inf), kind="stable")
         chosen = chosen[: min(n_names, np.count_nonzero(flagged))]
-        names = rows if self.names is None else np.asarray(self.names, object)[rows]
-        labels = style.plain_names(names[chosen])
-        self.texts_ = style.name_points(self.ax_, points[chosen], labels, points)
+        names = style.names_at(self.names, rows[chosen])
+        self.texts_ = style.name_points(self.ax_, points[chosen], names, points)

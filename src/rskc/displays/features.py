@@ -185,7 +185,7 @@ class SelectionDisplay:
         self.ax_.set(xlim=(-0.7, len(shown) - 0.3), ylim=(0, 1.02))
         self.ax_.set(ylabel="share of half-samples that select it")
         named = style.thinned(len(shown), style.size_in_points(self.ax_)[0] / FEATURE_POINTS)
-        names = style.plain_names(np.asarray(self.names, object)[named])
+        names = style.names_at(self.names, named)
         self.ax_.set_xticks(named, names, rotation=90, fontsize=6.5)
         self.more_ = None
         if p > n_top:

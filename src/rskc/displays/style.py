@@ -75,6 +75,11 @@ def plain_names(names: Iterable[Any], width: int = NAME_WIDTH) -> list[str]:
     return [cleaned(name, width).replace("$", r"\$") for name in names]
 
 
+def names_at(names: Any, places: np.ndarray) -> list[str]:
+    """Return the names at some places, as they are shown; the places, where there are no names."""
+    return plain_names(places if names is None else np.asarray(names, object)[places])
+
+
 # Room for text
 
 
@@ -140,9 +145,8 @@ def name_rows(ax: Any, labels: Any, words: Sequence[str], names: Any, order: np.
     ax.tick_params(axis="y", length=0)
     ax.set_ylabel("cluster")
     shown = thinned(len(order), height / _CASE_POINTS)
-    named = order if names is None else np.asarray(names, object)[order]
     axis = ax.secondary_yaxis("right")
-    axis.set_yticks(shown + 0.5, plain_names(named[shown]), fontsize=5.5)
+    axis.set_yticks(shown + 0.5, names_at(names, order[shown]), fontsize=5.5)
     axis.tick_params(length=2)
     axis.spines[:].set_visible(False)
     return axis

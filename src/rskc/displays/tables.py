@@ -142,9 +142,8 @@ class HeatmapDisplay:
         self.image_.set_cmap(self.image_.cmap.with_extremes(bad=GRAY))
         self._draw_margins(order)
         self._write_title()
-        names = np.arange(m) if self.feature_names is None else self.feature_names
         shown = style.thinned(m, style.size_in_points(self.ax_)[0] / FEATURE_POINTS)
-        labels = style.plain_names(np.asarray(names, object)[shown])
+        labels = style.names_at(self.feature_names, shown)
         self.ax_.set_xticks(shown + 0.5, labels, rotation=90, fontsize=6.5)
         self.ax_.tick_params(axis="x", length=2)
         sizes = pictures.sizes_in_words(self.labels, np.max(self.labels) + 1, self.weights)

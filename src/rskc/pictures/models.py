@@ -29,8 +29,8 @@ FLAGS = {
     "weighted": (PALETTE[5], "^", "outlier: weighted"),
     "unweighted": (PALETTE[0], "s", "outlier: unweighted"),
     "both": (INK, "D", "outlier: both"),
+    "trimmed": (GRAY, "o", "trimmed, no outlier"),
 }
-TRIMMED = "trimmed, no outlier"
 
 
 # Cases and names
@@ -237,16 +237,9 @@ def frame_of(
 # Cases in the order of their clusters
 
 
-def stacked(labels: np.ndarray, gap: float) -> np.ndarray:
-    """Place cases, sorted by cluster, one after another with a gap after each cluster."""
-    return np.arange(len(labels)) + gap * np.unique(labels, return_inverse=True)[1]
-
-
 def rows_by_cluster(labels: np.ndarray) -> np.ndarray:
     """Return the row of each case, sorted by cluster, within clusters in the order of the table."""
-    rows = np.empty(len(labels), int)
-    rows[np.argsort(labels, kind="stable")] = np.arange(len(labels))
-    return rows
+    return np.argsort(np.argsort(labels, kind="stable"))
 
 
 # The heat map
@@ -269,18 +262,18 @@ def color_limits(values: np.ndarray) -> tuple[float, float]:
 
 def symmetric_limits(values: np.ndarray) -> tuple[float, float]:
     """Return where colors that diverge from 0 end."""
-    seen = values[np.isfinite(values)]
-    end = np.abs(np.quantile(seen, [LOW, HIGH])).max() if len(seen) else 1.0
-    return (-end, end) if end > 0 else (-0.5, 0.5)
+    end = max(map(abs, color_limits(values)))
+    return -end, end
 
 
 # The two distances
 
 
-def flags_of(distances: Distances, thresholds: Thresholds) -> np.ndarray:
-    """Return for each case which distance makes it an outlier: places in FLAGS."""
+def flags_of(distances: Distances, thresholds: Thresholds, trimmed: Any) -> np.ndarray:
+    """Return for each case which distance makes it an outlier, or trimmed: places in FLAGS."""
     far = thresholds.flag(distances)
-    return far.weighted + 2 * far.unweighted.astype(int)
+    flags = far.weighted + 2 * far.unweighted.astype(int)
+    return np.where((flags == 0) & trimmed, 4, flags)
 
 
 class DistanceScatter(NamedTuple):

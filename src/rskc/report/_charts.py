@@ -21,7 +21,7 @@ from rskc.model.fitted import JudgedCases, number_names, number_weights, units_o
 from rskc.model.outliers import Distances
 from rskc.model.summary import FlaggedCells, frame_of_cells, in_units
 from rskc.pictures import models as pictures
-from rskc.pictures.models import FLAGS, TRIMMED
+from rskc.pictures.models import FLAGS
 from rskc.pictures.palette import GRAY, INK, MARKERS, PALETTE, cluster_markers
 from rskc.report._facts import CHART_WIDTH, SPECS, Facts
 from rskc.selection.findings import AXES
@@ -253,7 +253,8 @@ def _silhouettes(facts: Facts) -> Chart:
     rows = _chosen(facts, seen, MOST_BARS)
     rows = rows[np.lexsort((-values[rows], facts.labels[rows]))]
     labels = facts.labels[rows]
-    places, used = pictures.stacked(labels, max(1.0, 0.01 * len(rows))), np.unique(labels)
+    used, order = np.unique(labels, return_inverse=True)
+    places = np.arange(len(rows)) + order * max(1.0, 0.01 * len(rows))  # a gap after each cluster
     means = [facts.mean_silhouette(facts.labels == k) for k in used]
     starts, ends = (np.array([places[labels == k][end] for k in used]) for end in (0, -1))
     words = [f"cluster {k} {number(mean, 2)}" for k, mean in zip(used, means, strict=True)]
@@ -341,19 +342,22 @@ def _outliers(facts: Facts) -> Chart:
     scatter = pictures.distance_scatter(Distances(facts.distances, facts.unweighted))
     seen = np.flatnonzero(scatter.seen)
     rows = _chosen(facts, seen, MOST_POINTS)
-    trimmed = facts.model.trimmed_ & (facts.flags == 0)
+    codes = facts.flags[rows]
     outlying = np.flatnonzero(facts.seen & facts.outliers)
     farthest = outlying[np.argsort(-facts.distances[outlying], kind="stable")[:3]]
     names = clean_names((facts.case_names[i] for i in farthest), 32)
     points = dict(zip("xy", scatter.points[np.searchsorted(seen, rows)].T, strict=True))
-    flags = {"flag": [list(FLAGS)[code] for code in facts.flags[rows]], "trimmed": trimmed[rows]}
+    flags = {"flag": [list(FLAGS)[code % 4] for code in codes], "trimmed": codes == 4}
 
     colors, markers, words = zip(*FLAGS.values(), strict=True)
     shapes = [SHAPES[marker] for marker in markers]
-    numbers = np.bincount(facts.flags[scatter.seen & ~trimmed], minlength=len(FLAGS)).tolist()
-    drawn = [*zip(shapes, colors, words, numbers, strict=True)]
-    drawn.append(("ring", GRAY, TRIMMED, np.count_nonzero(trimmed & scatter.seen)))
-    key = [n and _entry(shape, color, f"{label} ({n:,})") for shape, color, label, n in drawn]
+    numbers = np.bincount(facts.flags[scatter.seen], minlength=len(FLAGS)).tolist()
+    key = [
+        n and _entry(shape, color, f"{label} ({n:,})")
+        for shape, color, label, n in zip(
+            [*shapes[:4], "ring"], colors, words, numbers, strict=True
+        )
+    ]
     beyond: list[str] = []
     place: Chart = {}
     for i, (axis, flag) in enumerate(zip("xy", ("weighted", "unweighted"), strict=True)):

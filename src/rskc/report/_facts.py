@@ -40,7 +40,7 @@ CHART_WIDTH = 48  # characters of a name in charts, which hold each name several
 MOST_BYTES, MOST_FOR_FEATURES = 3_700_000, 1_200_000
 MOST_CENTERS = 12
 MOST_WITH_CELLS = 8  # features, and cases, with the most outlying cells
-RULES = ("no", "weighted", "unweighted", "both")  # which flagged or trimmed a case
+RULES = ("no", "weighted", "unweighted", "both", "no")  # which flagged or trimmed a case
 Units = Mapping[str, tuple[float, float]]
 NO_UNITS: Units = MappingProxyType({})
 
@@ -90,7 +90,7 @@ class Facts:
         self.regular = self.seen & ~self.outliers
         self.thresholds = thresholds_of(model)
         distances = Distances(self.distances, self.unweighted)
-        self.flags = pictures.flags_of(distances, self.thresholds)  # indices of FLAGS
+        self.flags = pictures.flags_of(distances, self.thresholds, model.trimmed_)  # as in FLAGS
         self.silhouette = revised_silhouette(model, X) if K > 1 else None
         # The outlying cells; None where the errors of cells are not bounded, or none is outlying.
         cells = flagged_cells(model, X) if bounds_cells(model) else None
