@@ -27,7 +27,7 @@ from rskc.model.summary import (
 )
 from rskc.pictures import models as pictures
 from rskc.utils.webpage import clean_names, embedded_json, plain_numbers
-from rskc.utils.wording import count, number, percent, sentence_list
+from rskc.utils.wording import count, listed, number, percent, sentence_list
 
 TEMPLATES = Path(__file__).parent / "templates"
 WORDS = tomllib.loads((TEMPLATES / "words.toml").read_text("utf-8"))
@@ -279,9 +279,17 @@ def templates() -> Any:
         lstrip_blocks=True,
     )
     environment.filters |= {"number": number, "percent": percent, "counted": count, "ends": _ends}
+    environment.filters["listed"] = listed
     environment.filters["short_list"] = lambda names: sentence_list(clean_names(names, 32))
     environment.filters["json"] = lambda value: markup(embedded_json(value))
     return environment
+
+
+def paragraphs(name: str, **values: Any) -> list[tuple[str, str]]:
+    """Fill a template of text, and return the first line of each paragraph and the others."""
+    text = templates().get_template(name).render(values)
+    parts = [part.strip().partition("\n") for part in text.split("\n\n") if part.strip()]
+    return [(first, " ".join(rest.split())) for first, _, rest in parts]
 
 
 def _ends(values: Iterable[Any], write: Callable[[Any], str], between: str) -> str:

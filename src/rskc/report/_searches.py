@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from rskc.report._facts import Facts
+from rskc.report._facts import Facts, paragraphs
 from rskc.selection.findings import AXES, Curve, describe, p_value
 from rskc.selection.stability import Stability, is_about, stability_among, stability_of_cases
 from rskc.utils.webpage import plain_numbers
-from rskc.utils.wording import count, listed, number, percent, sentence_list
+from rskc.utils.wording import number, percent, sentence_list
 
 STABLE_CASE = 0.9  # share of the half-samples that give a case the same cluster
 FOUND_AGAIN = 0.75  # share of the half-samples that select a feature
@@ -102,96 +102,43 @@ def _plain(curve: Curve) -> dict[str, Any]:
 
 def how_sure(facts: Facts, search: Stability, same: bool) -> dict[str, Any]:
     """Return what the page says of a stability search, which may be about the same clusters."""
-    points = {
-        "How many clusters": _on_number(search),
-        "Clusters, or parts of a single one": _on_single_cluster(search),
-    }
+    table, stability = search.table_, search.case_stability_
+    compared = table[table.p_value.notna()]  # for the chosen number, or those that were refused
+    compared = compared[compared.stable] if compared.stable.any() else compared
+    n, n_stable = search.n_samples_used_, int((stability >= STABLE_CASE).sum())
+    names: list[str] = []
+    if facts.n == search.n_samples_:  # else the page shows some of the cases only
+        known = stability_of_cases(search, 0, facts.n)
+        order = np.argsort(known, kind="stable")[: n - n_stable]
+        names = [f"{facts.case_names[i]} ({percent(known[i])})" for i in order[:MOST_NAMES]]
+    n_selected = int((search.selection_probabilities_ >= FOUND_AGAIN).sum())
+    points = paragraphs(
+        "stability.txt",
+        search=search,
+        same=same,
+        K=facts.K,
+        tried=[f"{row.stability:.2f} with {row.n_clusters}" for row in table.itertuples()],
+        compared=[
+            f"p {p_value(row.p_value)} for {row.n_clusters}" for row in compared.itertuples()
+        ],
+        separate=(compared.p_value <= search.level).any(),
+        n_slices=getattr(search, "n_slices_", None),
+        stable_case=STABLE_CASE,
+        n_searched=n,
+        n_stable=n_stable,
+        names=names,
+        found_again=FOUND_AGAIN,
+        n_selected=n_selected,
+        n_features=len(search.selection_probabilities_),
+        bound=search.selection_bound(FOUND_AGAIN),
+    )
     clusters = []
-    if not same:
-        points["Another model"] = (
-            f"The search is about its own {count(search.n_clusters_, 'cluster')}, and this page "
-            f"shows another model, of {count(facts.K, 'cluster')}: how stable these are is not "
-            "known."
-        )
-    elif search.n_clusters_ > 1:
-        points |= {"Cases": _on_cases(search, facts), "Features": _on_features(search)}
-        for k, value in enumerate(search.cluster_stability_.tolist()):
-            word = next(word for least, word in WORDS.items() if value >= least)
-            size = int(facts.sizes[k])
-            clusters.append({"cluster": k, "size": size, "stability": value, "word": word})
+    for k, value in enumerate(search.cluster_stability_.tolist() if same and facts.K > 1 else ()):
+        word = next(word for least, word in WORDS.items() if value >= least)
+        size = int(facts.sizes[k])
+        clusters.append({"cluster": k, "size": size, "stability": value, "word": word})
     return {
-        "points": [{"about": about, "text": text} for about, text in points.items()],
+        "points": [{"about": about, "text": text} for about, text in points],
         "clusters": clusters,
         "key": " ".join(f"{WORDS[x].capitalize()}: {x:g} or more." for x in WORDS if x),
     }
-
-
-def _on_number(search: Stability) -> str:
-    """Say how many clusters, and what was seen where there are none."""
-    n, table = len(search.half_labels_), search.table_
-    if search.n_clusters_ > 1:
-        return (
-            f"{search.n_clusters_:,}. {search.reason_} A half-sample is a random half of the "
-            f"cases, clustered on its own; there were {n}."
-        )
-    text = f"No clusters were found. {search.reason_}"
-    if table.empty:
-        return text
-    seen = [f"{row.stability:.2f} with {row.n_clusters}" for row in table.itertuples()]
-    return f"{text} The median Jaccard index of the least stable cluster: {listed(seen, 8)}."
-
-
-def _on_single_cluster(search: Stability) -> str:
-    """Say what the comparison with one cloud gave: for the chosen number, or those it refused."""
-    compared = search.table_[search.table_.p_value.notna()]
-    shown = compared[compared.stable] if compared.stable.any() else compared
-    question = "Stable clusters may still be parts of a single one, such as a long cloud of cases."
-    if not search.n_references:
-        return f"{question} This was not tested: no reference sets were drawn."
-    if shown.empty:
-        return f"{question} This was not tested: no number was stable enough to be compared."
-    figures = [f"p {p_value(row.p_value)} for {row.n_clusters}" for row in shown.itertuples()]
-    asked = f"{search.level:g} or less is required"
-    answer = "These may be: simulated data without clusters split into parts as compact"
-    if (shown.p_value <= search.level).any():
-        answer = "These are not: simulated data without clusters split into less compact parts"
-        if getattr(search, "n_slices_", None):
-            answer = "These are more compact than parts of a round cloud, and yet slices of a "
-            answer += "gradient"
-    return (
-        f"{question} {answer} ({listed(figures, 4)}; {asked}). Take p as a guide and not as proof: "
-        "it does not account for the choice of the number and of the features."
-    )
-
-
-def _on_cases(search: Stability, facts: Facts) -> str:
-    """Count the cases that keep their cluster, and name the others, the least stable first."""
-    stability, n = search.case_stability_, search.n_samples_used_
-    n_stable = int((stability >= STABLE_CASE).sum())
-    share = f"{percent(STABLE_CASE)} or more of the half-samples"
-    text = f"{n_stable:,} of {count(n, 'case')} keep their cluster in {share}."
-    if n < search.n_samples_:
-        text += f" The other {search.n_samples_ - n:,} cases were not searched on."
-    if n_stable == n:
-        return text
-    if facts.n != search.n_samples_:  # the page shows some of the cases only
-        return f"{text} {n - n_stable:,} do not."
-    known = stability_of_cases(search, 0, facts.n)
-    order = np.argsort(known, kind="stable")[: n - n_stable]
-    names = [f"{facts.case_names[i]} ({percent(known[i])})" for i in order[:MOST_NAMES]]
-    return f"{text} The others, with their share: {listed(names, MOST_NAMES, n - n_stable)}."
-
-
-def _on_features(search: Stability) -> str:
-    found, bound = search.selection_probabilities_, search.selection_bound(FOUND_AGAIN)
-    n = int((found >= FOUND_AGAIN).sum())
-    share = f"{percent(FOUND_AGAIN)} or more of the half-samples"
-    text = (
-        f"{n:,} of {count(len(found), 'feature')} {'is' if n == 1 else 'are'} selected in {share}."
-    )
-    if n == 0 or bound >= n:
-        return text
-    return (
-        f"{text} Of these, at most {number(bound, 2)} are expected to be there by chance alone. "
-        "This is an upper bound and not an estimate."
-    )

@@ -13,7 +13,7 @@ from typing import Any
 
 from rskc.exceptions import NO_OTHER_NAMES, KnownNames
 from rskc.model.warnings import KINDS
-from rskc.report._facts import WORDS, templates
+from rskc.report._facts import WORDS, paragraphs
 from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 
 Summary = Mapping[str, Any]
@@ -41,8 +41,8 @@ ON_UNITS = {"numbers not standardized", "units differ"}  # kinds of warnings
 def meaning(summary: Summary) -> list[str]:
     """Explain the headline to someone who has never heard of the method."""
     how = {"number": number, "percent": percent, "low_silhouette": LOW_SILHOUETTE}
-    text = templates().get_template("meaning.txt").render(summary=summary, **how)
-    return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
+    lines = paragraphs("meaning.txt", summary=summary, **how)
+    return [f"{first} {others}".strip() for first, others in lines]
 
 
 # Advice
