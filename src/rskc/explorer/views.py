@@ -125,18 +125,13 @@ def _numbered_alike(
     first = min(range(len(numbers)), key=lambda k: abs(numbers[k] - int(reference.max()) - 1))
     known, matched = {first: reference}, [np.empty(0, int)] * len(labels)
     for k in sorted(range(len(numbers)), key=lambda k: abs(k - first)):
-        nearer = k - np.sign(k - first)
-        start = _place(search, [k, *others])
-        matched[start] = _match(labels[start], known[nearer], numbers[k])
-        known[k] = matched[start][labels[start]]
-        for s in {*range(k * n_others, (k + 1) * n_others)} - {start}:
-            matched[s] = _match(labels[s], known[k], numbers[k])
+        K, like, start = numbers[k], known[k - np.sign(k - first)], _place(search, [k, *others])
+        for s in [start, *({*range(k * n_others, (k + 1) * n_others)} - {start})]:
+            shared = count_shared(labels[s], like, K, max(K, int(like.max()) + 1))
+            matched[s] = match_clusters(shared[:, :K])  # those with which they share most
+            if s == start:
+                like = known[k] = matched[s][labels[s]]
     return matched
-
-
-def _match(labels: np.ndarray, known: np.ndarray, K: int) -> np.ndarray:
-    """Return new numbers of K clusters: those of the clusters known with which they share most."""
-    return match_clusters(count_shared(labels, known, K, max(K, int(known.max()) + 1))[:, :K])
 
 
 # ---- One setting

@@ -197,7 +197,7 @@ def _clusters(facts: Facts) -> Chart:
     x, y = np.clip(places, low, high).T
     points = {"x": x, "y": y, "distance": facts.distances[rows], "nearer": nearer}
     used = np.flatnonzero(facts.sizes)
-    x, y = plane.centers[used].T
+    centers = dict(zip("xy", plane.centers[used].T, strict=True))
 
     names = clean_names(plane.axis_names, CHART_WIDTH)
     words = pictures.sizes_in_words(facts.labels, K, facts.case_weights)
@@ -230,10 +230,7 @@ def _clusters(facts: Facts) -> Chart:
             outliers and _entry("cross", INK, outliers),
             n_nearer and _entry("ring", GRAY, f"farther than it looks ({n_nearer:,})"),
         ],
-        data={
-            "points": points | _columns(facts, rows),
-            "centers": {"x": x, "y": y, "cluster": used},
-        },
+        data={"points": points | _columns(facts, rows), "centers": centers | {"cluster": used}},
         color=_look("cluster", range(K), _colors(K)),
         clusters=list(range(K)),
         shapes=[SHAPES[marker] for marker in cluster_markers(K)],
@@ -261,6 +258,7 @@ def _silhouettes(facts: Facts) -> Chart:
     by_cluster = _look("cluster", range(facts.K), _colors(facts.K))
     bars = {"place": places, "end": places + 1, "value": values[rows]}
     bars |= {"second": facts.silhouette.second[rows]}
+    lines = {"cluster": used, "start": starts, "end": ends + 1, "mean": np.array(means, float)}
     return _chart(
         "silhouettes",
         alt="Bars of the silhouettes of the cases, sorted within clusters, from 0 to 1. The mean "
@@ -271,15 +269,7 @@ def _silhouettes(facts: Facts) -> Chart:
             facts.outliers[rows].any() and _entry("square", INK, "outliers"),
             _entry("line", INK, "mean of the cluster, without outliers"),
         ],
-        data={
-            "bars": bars | _columns(facts, rows),
-            "means": {
-                "cluster": used,
-                "start": starts,
-                "end": ends + 1,
-                "mean": np.array(means, float),
-            },
-        },
+        data={"bars": bars | _columns(facts, rows), "means": lines},
         color={"condition": {"test": "datum.outlier == 1", "value": ON_PAGE[INK]}, **by_cluster},
         end=float(places[-1] + 1),
     )

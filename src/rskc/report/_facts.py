@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -289,7 +290,7 @@ def paragraphs(name: str, **values: Any) -> list[tuple[str, str]]:
     """Fill a template of text, and return the first line of each paragraph and the others."""
     text = templates().get_template(name).render(values)
     parts = [part.strip().partition("\n") for part in text.split("\n\n") if part.strip()]
-    return [(first, " ".join(rest.split())) for first, _, rest in parts]
+    return [(first, re.sub(r"[ \n]+", " ", rest)) for first, _, rest in parts]
 
 
 def _ends(values: Iterable[Any], write: Callable[[Any], str], between: str) -> str:
