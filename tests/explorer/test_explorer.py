@@ -153,7 +153,9 @@ def test_of_a_large_table_some_are_fitted_and_all_are_counted():
 def test_a_sparse_table_gives_the_page_of_the_dense_one():
     X = np.round(np.abs(corners(40)) * (np.random.default_rng(1).random((40, 6)) < 0.7), 1)
     how = {"n_clusters": [2, 3], "n_features": [2], "trims": [0, 0.1]}
-    assert explore(csr_array(X), **how).html == explore(X, **how).html
+    for most in (None, 30):  # of a larger table, all cases are counted
+        how["max_samples"] = most
+        assert explore(csr_array(X), **how).html == explore(X, **how).html
 
 
 def mixed(n=90):

@@ -11,7 +11,6 @@ import pytest
 from browsing import Watch, skip_without_browser
 from commands import run
 from rskc import RobustSparseKMeans
-from rskc.files import read_model
 from rskc.report import make_report
 from rskc.utils.webpage import link_pages
 
@@ -125,17 +124,6 @@ def test_numbers_of_the_page_are_those_of_the_files(folder, report):
     assert sizes == [sum(row["cluster"] == str(k) for row in cases) for k in range(3)]
 
 
-def test_the_section_on_cells_is_that_of_the_file(folder, report):
-    known = pd.read_csv(folder / "cells.csv")
-    text = report.page.locator("section[aria-labelledby=cells] > p").inner_text()
-    assert text.startswith(f"{len(known)} of the observed cells")
-    rows = report.page.locator("section[aria-labelledby=cells] tbody tr").all_inner_texts()
-    counts = pd.concat([known.feature.value_counts(), known.case.value_counts()])
-    for row in rows:
-        name, number, _ = row.split("\t")
-        assert int(number.split()[0]) == counts[name]
-
-
 def test_pages_in_one_folder_link_to_each_other(report, explorer):
     for watch, other in ((report, "explorer.html"), (explorer, "report.html")):
         link = watch.page.locator(f"header a[href='./{other}']")
@@ -161,14 +149,3 @@ def test_only_pages_of_the_same_clusters_are_linked(folder, tmp_path):
     for name in ("report.html", "explorer.html"):
         assert "<!--beside--><!--/beside-->" in (tmp_path / name).read_text("utf-8")
     assert (tmp_path / "another.html").read_text("utf-8") == "<html>mine</html>"
-
-
-def test_the_explorer_takes_the_numbers_of_the_model_beside_it(folder):
-    """A fit with another seed numbers clusters otherwise; the page follows the files."""
-    labels = read_model(folder / "model.rskc").model.labels_
-    text = (folder / "explorer.html").read_text("utf-8")
-    assert (
-        re.search(r'content="explorer (\w+)"', text)[1]
-        == re.search(r'content="report (\w+)"', (folder / "report.html").read_text("utf-8"))[1]
-    )
-    assert len(np.unique(labels)) == 3

@@ -187,6 +187,14 @@ def test_truth(model, summary):
     assert [words[code] for code in codes] == true.tolist()
 
 
+def test_of_a_class_whose_cases_have_no_weight_no_share_is_known(X):
+    weights = np.repeat([1.0, 2.0, 0.0], [20, 35, 5])
+    labels = np.repeat(["a", "b", "c"], [20, 35, 5])
+    report = make_report(fit(X, sample_weight=weights), X, labels=labels)
+    assert report.summary["truth"]["classes"]["sensitivity"][2] is None
+    assert '<td class="n">–</td></tr>' in report.html
+
+
 def test_tables_hold_everything(model, X, summary):
     cases, features = summary["cases"]["data"], summary["features"]["data"]
     assert cases["case"] == [str(i) for i in range(60)]
