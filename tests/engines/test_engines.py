@@ -72,7 +72,7 @@ def test_all_columns_stay_where_a_subset_of_a_large_table_saves_little(monkeypat
     X, weights = draw((50, 8)), np.zeros((1, 8))
     weights[0, :5] = 1
     expected = MemoryEngine(X).table(weights)
-    monkeypatch.setattr(contract, "SUBSET_BYTES", 0)
+    monkeypatch.setattr(contract.Engine, "subset_bytes", 0)
     table = MemoryEngine(X).table(weights)
     assert (expected.n_columns, table.n_columns) == (5, 8)
     assert_allclose(table_distances(table), table_distances(expected), rtol=1e-9, atol=1e-9)

@@ -156,7 +156,7 @@ def test_both_find_the_same_nearest_centers_and_threads_the_same_bits(shape, dty
     found = []
     for passes, threads in ((passes_numpy, 1), (_passes, 1), (_passes, 2), (_passes, 3)):
         engine = incomplete_engine(X, passes=passes, n_threads=threads)
-        table = engine._columns_table(weights, np.dtype(dtype))
+        table = engine.columns_table(weights, np.dtype(dtype))
         table._threads = lambda work, threads=threads: threads
         found.append(table.assign(table.place(centers)))
     twin, one, *others = found

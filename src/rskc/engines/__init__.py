@@ -16,7 +16,7 @@ from rskc.engines.arrays import ArrayOps, Sums
 from rskc.engines.cells import BoundedEngine
 from rskc.engines.contract import Assignment, Engine, Partitions, Remaining, Summed, Table
 from rskc.engines.memory import Frame, MemoryEngine, passes_info
-from rskc.engines.sparse import SparseEngine, has_nan, is_full
+from rskc.engines.sparse import SparseEngine, is_better_dense
 from rskc.exceptions import unobserved_error
 
 __all__ = [
@@ -83,7 +83,7 @@ def engine_for(
 
         return BlocksEngine(X, device=device, **facts, **options)
     if issparse(X):
-        if not (missing or is_full(X) or has_nan(X)):
+        if not (missing or is_better_dense(X)):
             return SparseEngine(X, masses=masses, **options)
         X = X.toarray()
     xp, make, to_host = _kind_of(X)

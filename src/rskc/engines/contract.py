@@ -535,14 +535,7 @@ class Engine(CaseData):
 
     def table(self, weights: np.ndarray) -> Table:
         """Return the table for weights (1 or runs, p), whose passes are in double precision."""
-        return self._columns_table(weights, self.float64)
-
-    def rough_table(self, weights: np.ndarray) -> Table:
-        """Return such a table for iterations whose last ones are made with ``table``.
-
-        Where that could not be kept in memory, its cells may be rounded to single precision.
-        """
-        return self.table(weights)
+        return self.columns_table(weights, self.float64)
 
     def compact_table(self, weights: np.ndarray, dtype: Any = None) -> Table:
         """Return a table with the same distances and as few columns as possible, for a search.
@@ -551,7 +544,7 @@ class Engine(CaseData):
         """
         dtype = dtype or self.float64
         if not self._can_rotate(weights):
-            return self._columns_table(weights, dtype)
+            return self.columns_table(weights, dtype)
         key = weights.tobytes()
         coordinates = self._rotations.get(key, lambda: gram_coordinates(self._gram(weights)))
         return self._table_of_coordinates(coordinates, dtype)
@@ -561,7 +554,7 @@ class Engine(CaseData):
         few = len(weights) == 1 and np.count_nonzero(weights) > self.n_cases
         return bool(few) and not self.missing
 
-    def _columns_table(self, weights: np.ndarray, dtype: Any) -> Table:
+    def columns_table(self, weights: np.ndarray, dtype: Any) -> Table:
         columns = self._columns(weights)
         weights, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
         return self._table_of(self._cells(columns, dtype), weights, place, dtype)

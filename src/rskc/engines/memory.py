@@ -426,15 +426,6 @@ class MemoryTable(InMemory, Table):
         return self.rows[start[..., None] + stride[..., None] * np.arange(self.n_columns)]
 
 
-def table_of_coordinates(
-    rows: np.ndarray, n_threads: int = 1, passes=PASSES, masses: np.ndarray | None = None
-) -> MemoryTable:
-    """Return a rotated table with these coordinates."""
-    blocks, ones = to_blocks(rows, passes.BLOCK), np.ones((1, rows.shape[1]))
-    flat = np.ascontiguousarray(rows).reshape(-1)
-    return MemoryTable((blocks, flat), ones, None, (n_threads, passes), masses=masses)
-
-
 def to_blocks(rows: np.ndarray, block: int) -> np.ndarray:
     """Lay the rows (n, q) out in blocks, column by column within a block."""
     if block == 1:
@@ -570,5 +561,6 @@ class MemoryEngine(InMemory, Engine):
         return rows @ rows.T
 
     def _table_of_coordinates(self, coordinates, dtype):
-        rows = coordinates.astype(dtype)
-        return table_of_coordinates(rows, self.n_threads, self.passes, self.masses)
+        rows = np.ascontiguousarray(coordinates, dtype)
+        cells = to_blocks(rows, self.passes.BLOCK), rows.reshape(-1)
+        return self._table_of(cells, np.ones((1, rows.shape[1])), None, rows.dtype)

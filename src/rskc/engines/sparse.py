@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,9 +63,9 @@ def has_nan(X: csr_array) -> bool:
     return bool(np.isnan(X.data.max(initial=0.0)))
 
 
-def is_full(X: csr_array) -> bool:
-    """Whether so many cells are stored that a dense copy takes hardly more memory."""
-    return X.shape[0] * X.shape[1] * X.dtype.itemsize <= FULL_SHARE * bytes_of(X)
+def is_better_dense(X: csr_array) -> bool:
+    """Whether a stored cell is NaN, or a dense copy takes hardly more memory."""
+    return has_nan(X) or X.shape[0] * X.shape[1] * X.dtype.itemsize <= FULL_SHARE * bytes_of(X)
 
 
 def in_order(X: csr_array) -> csr_array:
@@ -89,18 +90,14 @@ class _Columns:
         return column
 
 
-def sparse_frame(X: csr_array) -> Frame:
-    """Frame X as if it were dense."""
-    few, many = sample_steps(*X.shape)
-    return Frame.from_rows(X[::few].toarray(), _Columns(X[::many]))
-
-
+@dataclass
 class SparseCells:
     """The stored cells Z of a matrix, which in the frame are Z * factor - offset."""
 
-    def __init__(self, Z: csr_array, factor: float, offset: np.ndarray, n_threads: int = 1):
-        self.Z, self.factor, self.offset, self.n_threads = Z, factor, offset, n_threads
-        self.bytes_per_row = bytes_of(Z) // max(1, Z.shape[0])
+    Z: csr_array
+    factor: float
+    offset: np.ndarray
+    n_threads: int = 1
 
     @classmethod
     def of(cls, X: csr_array, frame: Frame, origin: np.ndarray, n_threads: int) -> SparseCells:
@@ -132,7 +129,7 @@ class SparseCells:
     def chunks(self, bytes_per_row: int) -> list[slice]:
         """Cut the rows into chunks, the same for any number of threads."""
         n = self.Z.shape[0]
-        step = max(1, CHUNK_BYTES // (self.bytes_per_row + bytes_per_row + 1))
+        step = max(1, CHUNK_BYTES // (bytes_of(self.Z) // max(1, n) + bytes_per_row + 1))
         return [slice(first, min(n, first + step)) for first in range(0, n, step)]
 
     def chunk(self, rows: slice, dtype: Any = np.float64) -> csr_array:
@@ -356,7 +353,8 @@ class SparseEngine(MemoryEngine):
         origin=None,
     ):
         X = in_order(X)
-        frame = frame or sparse_frame(X)
+        few, many = sample_steps(*X.shape)
+        frame = frame or Frame.from_rows(X[::few].toarray(), _Columns(X[::many]))
         Engine.__init__(self, ArrayOps(masses), X.shape, X.dtype, frame, missing=False)
         self.X, self.n_threads, self.passes = X, n_threads, passes
         # A second copy of a dense table, row by row, is not to take what the matrix saves.

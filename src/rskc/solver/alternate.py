@@ -204,7 +204,7 @@ def _rest(
 
 def advance(engine: Engine, problem: Problem, states: list[State]) -> Partitions:
     """Make step (a) with the weights of each state, from its partition."""
-    table = engine.rough_table(np.array([state.weights for state in states]))
+    table = engine.table(np.array([state.weights for state in states]))
     groups = table.arrays.join([state.groups for state in states])
     return repartition(table, groups, problem)
 

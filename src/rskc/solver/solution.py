@@ -169,7 +169,7 @@ def carry(
 
 def _carried(engine: Engine, problem: Problem, centers: np.ndarray, weights: np.ndarray) -> Found:
     """Run K-means of all cases from the centers that a sample led to, with the same weights."""
-    table = engine.rough_table(weights)
+    table = engine.table(weights)
     return Found(lloyd(table, table.place(centers), problem), table)
 
 

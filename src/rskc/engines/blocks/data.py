@@ -212,23 +212,21 @@ class BlockData:
         numbers[order] = np.concatenate(parts)
         return numbers
 
-    def returned(self, node: Node, unobserved: Any, shape: tuple[int, ...] = ()) -> da.Array:
-        """Return a Dask array (n, *shape), chunked as the data, with unobserved cases put back."""
+    def returned(self, node: Node, unobserved: Any) -> da.Array:
+        """Return a Dask array (n,), chunked as the data, with unobserved cases put back."""
         made = partial(tasks.put_back, value=unobserved)
         node = self.blocks.make(made, node, self.unobserved, keep=True)
         (dtype,) = set(self.blocks.gather(attrgetter("dtype"), node))
         assert node.held is not None
         name = f"rskc-cases-{uuid4().hex}"
-        rest = (0,) * len(shape)  # one chunk across
+        lengths = tuple(map(int, self.all_lengths))
         graph: dict[Any, Any] = {
-            (name, i, *rest): np.full((length, *shape), unobserved, dtype)
-            for i, length in enumerate(self.all_lengths)
+            (name, i): np.full(length, unobserved, dtype) for i, length in enumerate(lengths)
         }
         for i, part in zip(self.used, node.held, strict=True):
             # Labels are kept in fewer bytes than the user gets.
-            graph[name, int(i), *rest] = make_task(unwrapped, part)
-        chunks = tuple(map(int, self.all_lengths)), *((size,) for size in shape)
-        return da.Array(graph, name, chunks, dtype)
+            graph[name, int(i)] = make_task(unwrapped, part)
+        return da.Array(graph, name, (lengths,), dtype)
 
 
 def in_blocks(numbers: np.ndarray, lengths: Any) -> list[np.ndarray]:

@@ -21,9 +21,9 @@ from rskc.engines.contract import Place
 from rskc.engines.memory import WORK_BYTES, Frame, MemoryEngine
 from rskc.engines.passes_numpy import MASS_SLACK
 
-# Shares of the memory that data leave which tables may take: cells and sides; and cells alone, in
-# single precision. Of a device, where little else is kept.
-TABLE_SHARE, ROUGH_SHARE, DEVICE_SHARE = 2 / 3, 1 / 2, 0.9
+# The share of the memory that data leave which a table may take, and of a device, where little else
+# is kept.
+TABLE_SHARE, DEVICE_SHARE = 2 / 3, 0.9
 # The numbers of this many cases are listed; all are counted.
 MOST_LISTED = 100
 
@@ -205,7 +205,7 @@ class BlocksEngine(InBlocks, contract.Engine):
         self.device, self.keeps_rows, self.space = device, data.keep_rows, data.room
         self.engine_type: Any = partial(tasks.engine_of, n_threads=self.threads_a_task)
         self.recipe_type: Any = tasks.TableRecipe
-        self.table_share, self.rough_share = TABLE_SHARE, ROUGH_SHARE
+        self.table_share = TABLE_SHARE
         if device is not None:
             self._use_device(device)
         self.node = self._engines(data.node, self.frame)
@@ -235,7 +235,7 @@ class BlocksEngine(InBlocks, contract.Engine):
         budget = scheduler.device_budget(partial(free_on, device)) - BLOCKS_IN_WORK * in_work
         self.keeps_rows = size <= budget / 2  # else columns with weight have all the room
         self.space = max(0, int(budget - size * self.keeps_rows))
-        self.table_share = self.rough_share = DEVICE_SHARE
+        self.table_share = DEVICE_SHARE
 
     @staticmethod
     def _arrays_of(data: BlockData, masses: np.ndarray | None) -> BlockOps:
@@ -302,10 +302,7 @@ class BlocksEngine(InBlocks, contract.Engine):
     def returned(self, array, unobserved):
         if self.masses is not None:
             array = self.arrays.as_mask(array)
-        return self._returned(array.node, unobserved)
-
-    def _returned(self, node, unobserved, shape=()):
-        array = self.data.returned(node, unobserved, shape)
+        array = self.data.returned(array.node, unobserved)
         return array.compute(scheduler="synchronous") if self.gathers else array
 
     def distinct(self, most):
@@ -329,46 +326,25 @@ class BlocksEngine(InBlocks, contract.Engine):
         active = np.flatnonzero(weights.any(axis=0))
         return active if self.data.reads_columns else super()._columns(weights)
 
-    def rough_table(self, weights):
-        """Return a table of cells that are kept in single precision, if in double they are not.
-
-        Passes compute in double precision all the same, so that sums and ties are those of any
-        other blocks.
-        """
-        columns, most = self._columns(weights), self.space * self.rough_share
-        if self._fits(columns, self.float64) or self._size(columns, self.float32) > most:
-            return self.table(weights)
-        cells = self._layouts.get(("rough", columns.tobytes()), partial(self._rough, columns))
-        recipe = self._recipe(weights, columns, self.float64)
-        own = self.arrays.own
-        return BlocksTable(self, self.blocks.make(recipe.table_of, cells, own), recipe)
-
-    def _columns_table(self, weights, dtype):
+    def columns_table(self, weights, dtype):
         columns, make = self._columns(weights), self.blocks.make
-        recipe, known = self._recipe(weights, columns, dtype), self._of_columns(columns)
-        cells, sides = self._cells(columns, dtype), []
+        facts = np.ascontiguousarray(weights[:, columns]), dtype, self.missing
+        place = Place(columns, self.frame)
+        recipe = self.recipe_type(place, *facts, self.threads_a_task, self.device)
+        cells, known, sides = self._cells(columns, dtype), self._of_columns(columns), []
         if cells.keep:
             sides = [make(recipe.sides_of, cells, keep=True)]
         node = make(recipe.table_of, cells, self.arrays.own, *sides)
         whole = cells.keep or self.masses is not None or (self.device and self.keeps_rows)
         return BlocksTable(self, node, recipe, None if whole else (known.node, known.places))
 
-    def _recipe(self, weights, columns, dtype):
-        own, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
-        threads, device = self.threads_a_task, self.device
-        return self.recipe_type(place, own, dtype, self.missing, threads, device)
-
     def _size(self, columns, dtype):
-        """Return the bytes of cells."""
-        item = self._cell_type(dtype).itemsize
-        return int(self.n_cases) * len(columns) * item * (1 + self.missing)
-
-    def _whole_size(self, columns, dtype):
         """Return the bytes of cells as the engines in memory lay them out.
 
         That is in blocks and, where it is cheap, row by row too.
         """
-        size = self._size(columns, dtype)
+        item = self._cell_type(dtype).itemsize
+        size = int(self.n_cases) * len(columns) * item * (1 + self.missing)
         if self.device is not None:
             return size
         twice = size <= tasks.ROWS_BYTES * len(self.blocks) or 2 * size <= self.data.n_bytes
@@ -376,22 +352,12 @@ class BlocksEngine(InBlocks, contract.Engine):
 
     def _fits(self, columns, dtype):
         """Whether cells are kept; those before are given up for them."""
-        return self._whole_size(columns, dtype) <= self.space * self.table_share
+        return self._size(columns, dtype) <= self.space * self.table_share
 
     def lay_out(self, columns, dtype):
         """Return the node of the cells of tables, kept where there is room."""
         keep = self._fits(columns, dtype)
-        self.table_bytes = self._whole_size(columns, dtype) if keep else 0
-        return self._laid_out(columns, dtype, keep)
-
-    def _rough(self, columns):
-        """Return the node of cells in single precision, in blocks only."""
-        self.table_bytes = self._size(columns, self.float32)
-        cells = self._laid_out(columns, self.float32, keep=False)
-        first = same if self.device is not None else tasks.only_blocks
-        return self.blocks.make(first, cells, keep=True)
-
-    def _laid_out(self, columns, dtype, keep):
+        self.table_bytes = self._size(columns, dtype) if keep else 0
         known = self._of_columns(columns)
         made = Method("lay_out", columns=known.places, dtype=dtype)
         return self.blocks.make(made, known.node, keep=keep)
@@ -445,16 +411,6 @@ class BlocksEngine(InBlocks, contract.Engine):
         """Return how many ties are cut off in each block, and by what values cases are."""
         values = np.where(np.isnan(found.values), np.inf, found.values).astype(found.values.dtype)
         return self.blocks.hold(list(found.cut(m))), {"values": values, "slack": MASS_SLACK * m}
-
-    def squared(self, centers, weights):
-        return self._returned_to_all("squared", centers, weights)
-
-    def transform(self, centers, weights):
-        return self._returned_to_all("transform", centers, weights)
-
-    def _returned_to_all(self, method, centers, weights):
-        made = Method(method, centers=centers, weights=weights)
-        return self._returned(self.blocks.make(made, self.node), np.inf, (len(centers),))
 
     # ---- Missing cells
 

@@ -205,11 +205,6 @@ class TableRecipe(NamedTuple):
         return TableRecipe(*self)._replace(device=None)
 
 
-def only_blocks(cells: tuple) -> tuple:
-    """Return cells that are laid out in blocks, without those row by row."""
-    return cells[0], None
-
-
 def cut_off(
     costs: np.ndarray, ties: np.ndarray, ops: ArrayOps, values: np.ndarray, slack: float
 ) -> Any:

@@ -49,7 +49,6 @@ class DeviceTable(contract.Table):
         self.rows, self.passes = rows, passes
         self.summing = passes if arrays.masses is None else passes_array  # kernels know no masses
         self.padding = rows.shape[1] - self.width
-        self._host = contract.Latest()
 
     def _row_sums(self, weights, dtype=None):
         arrays, xp = self.arrays, self.xp
@@ -157,9 +156,6 @@ class DeviceTable(contract.Table):
         return rows.astype(np.float64).reshape(*index.shape, -1)
 
     def in_memory(self):
-        return self._host.get(self.weights.tobytes(), self._copied)
-
-    def _copied(self):
         rows = np.ascontiguousarray(to_host(self.rows[:, : self.width]))
         cells, weights = (to_blocks(rows, PASSES.BLOCK), rows.reshape(-1)), self.weights
         facts = {"masses": self.arrays.host_masses, "missing": self.missing}
