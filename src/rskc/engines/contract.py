@@ -17,7 +17,7 @@ Rules of an engine:
 - The same data give the same bits for any number of threads.
 
 :class:`Engine`, :class:`Table` and :class:`ArrayOps` have a body wherever there is one for all; an
-engine is what differs. It adds the passes, and the making of its tables: ``_cells``, ``_table_of``
+engine is what differs. It adds the passes, and the making of its tables: ``_cells``, ``table_of``
 and, for rotated ones, ``_gram`` and ``_table_of_coordinates``.
 """
 
@@ -377,7 +377,7 @@ class Engine(CaseData):
     _factors: Callable[[np.ndarray], Any]  # all weight / observed weight (runs, n); 0 if blind
     _factored: Callable[[Any, Any, int], Any]  # sums by groups of what has these factors
     lay_out: Callable[[np.ndarray, Any], Any]  # the cells of a table of some columns
-    _table_of: Callable[..., Table]
+    table_of: Callable[..., Table]
     _gram: Callable[[np.ndarray], np.ndarray]  # the weighted scalar products (n, n) of the cases
     _table_of_coordinates: Callable[[np.ndarray, Any], Table]
 
@@ -557,7 +557,7 @@ class Engine(CaseData):
     def columns_table(self, weights: np.ndarray, dtype: Any) -> Table:
         columns = self._columns(weights)
         weights, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
-        return self._table_of(self._cells(columns, dtype), weights, place, dtype)
+        return self.table_of(self._cells(columns, dtype), weights, place, dtype)
 
     def _cells(self, columns: np.ndarray, dtype: Any) -> Any:
         """Return the cells of a table; the last are kept.

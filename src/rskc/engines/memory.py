@@ -525,7 +525,7 @@ class MemoryEngine(InMemory, Engine):
 
     # ---- Tables
 
-    def _table_of(self, cells, weights, place, dtype):
+    def table_of(self, cells, weights, place, dtype):
         facts = {"masses": self.masses, "missing": self.missing, "dtype": dtype}
         return MemoryTable(cells, weights, place, (self.n_threads, self.passes), **facts)
 
@@ -563,4 +563,4 @@ class MemoryEngine(InMemory, Engine):
     def _table_of_coordinates(self, coordinates, dtype):
         rows = np.ascontiguousarray(coordinates, dtype)
         cells = to_blocks(rows, self.passes.BLOCK), rows.reshape(-1)
-        return self._table_of(cells, np.ones((1, rows.shape[1])), None, rows.dtype)
+        return self.table_of(cells, np.ones((1, rows.shape[1])), None, rows.dtype)

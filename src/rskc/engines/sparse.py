@@ -401,9 +401,9 @@ class SparseEngine(MemoryEngine):
             return super()._cells(columns, dtype)
         return self.stored.columns(columns).cut_off(self.frame.limits[columns])
 
-    def _table_of(self, cells, weights, place, dtype):
+    def table_of(self, cells, weights, place, dtype):
         if not isinstance(cells, SparseCells):
-            return super()._table_of(cells, weights, place, dtype)
+            return super().table_of(cells, weights, place, dtype)
         return SparseTable(cells, weights, place, (self.n_threads, self.passes), dtype, self.masses)
 
     def _laid_out(self, columns, dtype, block):

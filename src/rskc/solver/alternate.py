@@ -15,10 +15,10 @@ cases or fewer is there, the objective that is left when such clusters are taken
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import cmp_to_key, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -104,7 +104,7 @@ class Outcome:
     """What the branches came to."""
 
     state: State
-    ends: tuple[State, ...]  # where the branches ended, the best first
+    ends: tuple[State, ...]  # where the branches ended
     rival: State  # the largest objective, guarded or not
     path: tuple[float, ...]  # objective of each iteration of the state's branch
     converged: bool
@@ -298,7 +298,7 @@ def explore(
 def best_outcome(outcomes: Sequence[Outcome]) -> Outcome:
     """Return the outcome whose state is best, with the ends and the best rival of all."""
     best = reduce(lambda one, other: other if other.state.beats(one.state) else one, outcomes)
-    ends = _best_first(end for outcome in outcomes for end in outcome.ends)
+    ends = tuple(end for outcome in outcomes for end in outcome.ends)
     rival = max((outcome.rival for outcome in outcomes), key=lambda state: state.mean)
     return replace(best, ends=ends, rival=rival)
 
@@ -321,16 +321,7 @@ def _follow(iterations: Iterator[tuple[list[State], bool]]) -> Outcome:
                 rival = state
     assert best is not None
     assert rival is not None
-    return Outcome(best, _best_first(ends.values()), rival, tuple(paths[best.branch]), converged)
-
-
-def _best_first(states: Iterable[State]) -> tuple[State, ...]:
-    """Order states as ``beats`` does; of equal ones the first comes first."""
-
-    def compare(one: State, other: State) -> int:
-        return -1 if one.beats(other) else int(other.beats(one))
-
-    return tuple(sorted(states, key=cmp_to_key(compare)))
+    return Outcome(best, tuple(ends.values()), rival, tuple(paths[best.branch]), converged)
 
 
 # ---- Step (a): trimmed K-means by batches of runs, with single moves of cases

@@ -301,7 +301,10 @@ def search(
 
 def _restart(table: Table, problem: Problem, starts: Starts) -> list[Partitions]:
     """Run the restarts batch by batch, and keep the best partitions of each kind."""
-    most = _n_kept(table, problem)
+    # Of very many cases few partitions are kept.
+    fewest = np.clip(WORK_BYTES // (64 * table.n_cases), 1, FEWEST_KEPT)
+    work = table.n_cases * table.n_columns * problem.n_clusters
+    most = int(np.clip(MOVE_WORK // work, fewest, _more_of_groups(problem, MOST_KEPT)))
     kept: dict[int, Partitions] = {}
     for centers, kinds in starts.batches(table, problem):
         runs = lloyd(table, centers, problem)
@@ -310,13 +313,6 @@ def _restart(table: Table, problem: Problem, starts: Starts) -> list[Partitions]
             best = kept[kind].join(best) if kind in kept else best
             kept[kind] = best.best(most, problem.n_clusters)
     return [starts.escape(table, problem, found) for found in kept.values()]
-
-
-def _n_kept(table: Table, problem: Problem) -> int:
-    """Return how many partitions of a kind are kept; of very many cases, few."""
-    fewest = np.clip(WORK_BYTES // (64 * table.n_cases), 1, FEWEST_KEPT)
-    work = table.n_cases * table.n_columns * problem.n_clusters
-    return int(np.clip(MOVE_WORK // work, fewest, _more_of_groups(problem, MOST_KEPT)))
 
 
 def _more_of_groups(problem: Problem, usual: int) -> int:

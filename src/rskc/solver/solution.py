@@ -316,8 +316,8 @@ def sparse_solution(engine: Engine, problem: Problem, outcome: Outcome) -> Solut
     """
     solution = finish(engine, problem, outcome.state)
     if outcome.state.guarded and not is_guarded(problem, solution.sizes, solution.kept_sizes):
-        ends = (end for end in outcome.ends[:MOST_ENDS] if end.guarded)
-        others = (finish(engine, problem, end) for end in ends)
+        ends = sorted((end for end in outcome.ends if end.guarded), key=lambda end: -end.rest)
+        others = (finish(engine, problem, end) for end in ends[:MOST_ENDS])
         safe = (each for each in others if is_guarded(problem, each.sizes, each.kept_sizes))
         groups = _as_partition(solution, engine.arrays).groups
         exposed = _smallest_cluster(engine, groups, solution.kept_sizes, solution.mean)
@@ -348,8 +348,8 @@ def finish(engine: Engine, problem: Problem, state: State | Held) -> Solution:
     """
     out = engine.set_aside(state.groups, state.made_with)
     weights, groups = state.weights, state.groups
-    most, enough = may_move(problem, engine.n_cases), max(problem.tol, 1e-12)
-    enough = max(enough, _slack(problem, engine.n_cases))
+    most = may_move(problem, engine.n_cases)
+    enough = max(problem.tol, 1e-12, slack(problem, engine.n_cases))
     # What a sample led to is near: of millions of cases weights change after each pass over them.
     near, make = most > 0, _step if most > 0 else _iterate
     for _ in range(FINISH_ROUNDS):
@@ -448,14 +448,14 @@ def _keep_out(table: Table, out: Any, assignment: Assignment) -> Any:
     return table.exclude(table.arrays.without(assignment.labels, out))
 
 
-def may_move(problem: Problem, n: int) -> int:
-    """Return how many cases may still move at convergence."""
-    return int(_slack(problem, n) * n)
-
-
-def _slack(problem: Problem, n: int) -> float:
+def slack(problem: Problem, n: int) -> float:
     """Return the share of the cases, and of the weights, that may change in the end: mostly 0."""
     return LATE_MOVES * problem.tol if n >= MILLIONS else 0.0
+
+
+def may_move(problem: Problem, n: int) -> int:
+    """Return how many cases may still move at convergence."""
+    return int(slack(problem, n) * n)
 
 
 def _described(

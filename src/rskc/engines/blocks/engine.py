@@ -65,12 +65,6 @@ class BlocksTable(InBlocks, contract.Table):
         # Of a table that is not kept: engines, and its columns in these.
         self.of_moved = of_moved
 
-    @property
-    def work_bytes(self):
-        """A batch reads the table once for all its runs: large tables get a third of their size."""
-        wanted = max(WORK_BYTES, self.n_cases * self.n_columns * 4 // 3)
-        return min(wanted, max(WORK_BYTES, self.engine.room() // 2))
-
     def of_runs(self, index):
         if len(self.weights) == 1:
             return self
@@ -126,10 +120,9 @@ class BlocksTable(InBlocks, contract.Table):
         return self.blocks.make(made, engines, before.node, after.node)
 
     def in_memory(self):
-        recipe = self.recipe.in_memory._replace(n_threads=self.engine.n_threads)
-        masses = self.arrays.host_masses
-        cells = self.engine.engine_of_rows(None, masses).lay_out(recipe.place.columns, recipe.dtype)
-        return recipe.table_of_cells(cells, masses)
+        engine = self.engine.engine_of_rows(None, self.arrays.host_masses)
+        columns, dtype = self.recipe.place.columns, self.recipe.dtype
+        return engine.table_of(engine.lay_out(columns, dtype), self.weights, self._place, dtype)
 
     def typical_norm(self):
         norms, masses, runs = self.blocks.make(Method("norms"), self.node), None, len(self.weights)
@@ -263,11 +256,8 @@ class BlocksEngine(InBlocks, contract.Engine):
 
     @property
     def work_bytes(self):
-        return max(WORK_BYTES, self.room() // 8)
-
-    def room(self) -> int:
-        """Return the bytes of the budget that neither the data nor a table that is kept take."""
-        return max(self.space - self.table_bytes, 0)
+        """Return an eighth of what neither the data nor a table that is kept take."""
+        return max(WORK_BYTES, (self.space - self.table_bytes) // 8)
 
     # ---- Cases
 

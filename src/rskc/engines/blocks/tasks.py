@@ -199,11 +199,6 @@ class TableRecipe(NamedTuple):
             table._norms, table._scale = sides
         return table
 
-    @property
-    def in_memory(self) -> TableRecipe:
-        """How the table is made of cells that are in memory."""
-        return TableRecipe(*self)._replace(device=None)
-
 
 def cut_off(
     costs: np.ndarray, ties: np.ndarray, ops: ArrayOps, values: np.ndarray, slack: float
@@ -257,5 +252,6 @@ def changes_of_moved(
         sums = Sums.empty(len(before), K, recipe.weights.shape[1] * (1 + recipe.missing))
         return sums.totals, sums.counts, np.zeros(len(before), np.int64)
     before, after = (np.ascontiguousarray(part[:, moved]) for part in (before, after))
-    cells = engine.part(moved).lay_out(columns, recipe.dtype)
-    return changes_of(recipe.in_memory.table_of_cells(cells, None), before, after, K)
+    part = engine.part(moved)
+    facts = part.lay_out(columns, recipe.dtype), recipe.weights, recipe.place, recipe.dtype
+    return changes_of(part.table_of(*facts), before, after, K)

@@ -16,7 +16,7 @@ import numpy as np
 from array_api_compat import array_namespace, device, is_torch_array
 
 from rskc.engines import contract
-from rskc.engines.arrays import Sums, labels_of
+from rskc.engines.arrays import labels_of
 from rskc.engines.contract import Place
 from rskc.engines.device import passes_array
 from rskc.engines.device.ops import UNKNOWN_WORK_BYTES, DeviceOps, fetch, free_bytes, to_host
@@ -135,7 +135,7 @@ class DeviceTable(contract.Table):
         return contract.Regrouping(groups, within, self.changed(sums, change))
 
     def sums(self, groups, K):
-        kept = () if self.masses is None else (None, self.arrays.kept_masses(groups))
+        kept = () if self.masses is None else (self.arrays.kept_masses(groups),)
         totals, counts = self.summing.sums(self.rows, labels_of(groups), K, *kept)
         return self.sums_type(*fetch(totals[:, :, : self.width], counts))
 
@@ -146,7 +146,7 @@ class DeviceTable(contract.Table):
         """Return what totals and counts change by, and how many cases moved."""
         labels, masses = (labels_of(before), labels_of(after)), []
         if self.masses is not None:
-            masses = [None, [self.arrays.kept_masses(groups) for groups in (before, after)]]
+            masses = [[self.arrays.kept_masses(groups) for groups in (before, after)]]
         totals, *others = self.summing.shift(self.rows, *labels, K, *masses)
         return totals[:, :, : self.width], *others
 
@@ -220,8 +220,8 @@ class DeviceEngine(contract.Engine):
         dtype = np.float32 if X.dtype == self.float32 else np.float64
         super().__init__(arrays, X.shape, dtype, frame or _frame_of(X, missing), missing)
         self.multiple = getattr(self.passes, "COLUMNS_MULTIPLE", 1)
+        self.observed = ~xp.isnan(X) if missing else None
         if missing:
-            self.observed = ~xp.isnan(X)
             location = xp.astype(self.device_frame.location, X.dtype)
             self.X = xp.where(self.observed, X, location)
             self.n_missing = self.n_cases * self.n_features - int(xp.count_nonzero(self.observed))
@@ -283,7 +283,7 @@ class DeviceEngine(contract.Engine):
     def _cell_type(self, dtype):
         return dtype  # products take cells and centers of one type here
 
-    def _table_of(self, cells, weights, place, dtype):
+    def table_of(self, cells, weights, place, dtype):
         return DeviceTable(cells, weights, place, self.arrays, self.passes, self.missing)
 
     def lay_out(self, columns, dtype):
@@ -320,35 +320,21 @@ class DeviceEngine(contract.Engine):
 
     def _table_of_coordinates(self, coordinates, dtype):
         rows = self.arrays.asarray(coordinates, dtype)
-        return self._table_of(rows, np.ones((1, rows.shape[1])), None, dtype)
+        return self.table_of(rows, np.ones((1, rows.shape[1])), None, dtype)
 
     # ---- Passes
 
     def sums(self, groups, K):
-        labels, kept = labels_of(groups), self.arrays.kept_masses(groups)
-        values = passes_array.sums(self.X, labels, K, self.device_frame, kept)
-        if not self.missing:
-            return Sums(*fetch(*values))
-        marks, _ = passes_array.sums(self.observed, labels, K, None, kept)
-        totals, counts, cells = fetch(*values, marks)
+        kept, data = self.arrays.kept_masses(groups), (self.device_frame, self.observed)
         # What stands in a missing cell is at the location of the frame, and adds 0.
-        return self.sums_type(np.concatenate([totals, cells], axis=2), counts)
-
-    def shift(self, sums, before, after):
-        if not self.missing:
-            return super().shift(sums, before, after)
-        fresh = self.sums(after, sums.counts.shape[1])
-        sums.totals[...], sums.counts[...] = fresh.totals, fresh.counts
-        return self.arrays.differ(before, after)
+        return self.sums_type(*fetch(*passes_array.sums(self.X, labels_of(groups), K, kept, *data)))
 
     def change(self, sums, before, after):
-        K, labels = sums.counts.shape[1], (labels_of(before), labels_of(after))
-        if self.missing:
-            new, old = self.sums(after, K), self.sums(before, K)
-            moved = self.arrays.differ(before, after)
-            return sums.change(new.totals - old.totals, new.counts - old.counts, moved)
-        kept = [self.arrays.kept_masses(groups) for groups in (before, after)]
-        return sums.change(*fetch(*passes_array.shift(self.X, *labels, K, self.device_frame, kept)))
+        labels, kept = (labels_of(before), labels_of(after)), None
+        if self.masses is not None:
+            kept = [self.arrays.kept_masses(groups) for groups in (before, after)]
+        facts = sums.counts.shape[1], kept, self.device_frame, self.observed
+        return sums.change(*fetch(*passes_array.shift(self.X, *labels, *facts)))
 
     def distances(self, labels, centers, weights=None):
         asarray = self.arrays.asarray
@@ -369,9 +355,9 @@ class DeviceEngine(contract.Engine):
         return contract.Farthest(self.arrays.largest(distances, m), largest)
 
     def _factored(self, groups, factors, K):
-        first, _ = passes_array.sums(self.X, groups, K, self.device_frame, factors)
-        zeroth, _ = passes_array.sums(self.observed, groups, K, None, factors)
-        return tuple(fetch(first, zeroth))
+        data = self.device_frame, self.observed
+        totals, _ = passes_array.sums(self.X, groups, K, factors, *data)
+        return tuple(np.split(to_host(totals), 2, axis=2))
 
     def _factors(self, weights):
         xp, columns = self.xp, self.arrays.asarray(weights.T)

@@ -25,11 +25,17 @@ def chunks(X: Any, cells_per_case: int) -> Iterator[slice]:
     return (slice(first, min(n, first + step)) for first in range(0, n, step))
 
 
-def read(X: Any, rows: slice, frame: Frame | None = None) -> Any:
-    """Return some cases in double precision, in their frame, whose location is on the device."""
+def read(X: Any, rows: slice, frame: Frame | None = None, observed: Any = None) -> Any:
+    """Return some cases in double precision, in their frame, whose location is on the device.
+
+    Behind them are marks, where it is said which cells are observed.
+    """
     xp = array_namespace(X)
     cells = xp.astype(X[rows, :], xp.float64)
-    return cells if frame is None else (cells - frame.location) * frame.factor
+    cells = cells if frame is None else (cells - frame.location) * frame.factor
+    if observed is None:
+        return cells
+    return xp.concat([cells, xp.astype(observed[rows, :], xp.float64)], axis=1)
 
 
 def assign(X: Any, factors: Any, constants: Any, norms: Any) -> tuple[Any, Any]:
@@ -89,21 +95,28 @@ def largest_masses(costs: Any, masses: Any, m: float) -> tuple[Any, Any, Any]:
 
 
 def sums(
-    X: Any, groups: Any, K: int, frame: Frame | None = None, masses: Any = None
+    X: Any,
+    groups: Any,
+    K: int,
+    masses: Any = None,
+    frame: Frame | None = None,
+    observed: Any = None,
 ) -> tuple[Any, Any]:
     """Sum the cases of each group in double precision: totals (runs, K, q), counts (runs, K).
 
-    ``masses`` (runs, n) are the case weights, None for 1.
+    ``masses`` (runs, n) are the case weights, None for 1. Totals of marks (n, p), which say which
+    cells are observed, follow those of values.
     """
     xp, runs = array_namespace(X), groups.shape[0]
-    totals = xp.zeros((runs * K, X.shape[1]), dtype=xp.float64, device=device(X))
+    width = X.shape[1] if observed is None else 2 * X.shape[1]
+    totals = xp.zeros((runs * K, width), dtype=xp.float64, device=device(X))
     counts = xp.zeros((runs * K,), dtype=xp.float64, device=device(X))
     for rows in chunks(X, runs * K + X.shape[1]):
         own = members(groups[:, rows], K)
         if masses is not None:
             own = xp.reshape(own, (runs, K, -1)) * masses[:, None, rows]
             own = xp.reshape(own, (runs * K, -1))
-        totals += own @ read(X, rows, frame)
+        totals += own @ read(X, rows, frame, observed)
         counts += xp.sum(own, axis=1)
     return xp.reshape(totals, (runs, K, -1)), xp.reshape(counts, (runs, K))
 
@@ -113,23 +126,27 @@ def shift(
     before: Any,
     after: Any,
     K: int,
+    masses: Sequence[Any] | None = None,
     frame: Frame | None = None,
-    masses: Sequence[Any] = (None, None),
+    observed: Any = None,
 ) -> tuple[Any, Any, Any]:
     """Return what totals and counts change by between groupings, and how many cases moved.
 
     ``masses`` are those (runs, n) before and after, None for 1.
     """
     xp, changed = array_namespace(X), before != after
-    if masses[0] is not None:
+    if masses is not None:
         changed = changed | (masses[0] != masses[1])
     moved = xp.sum(xp.astype(changed, xp.int64), axis=1)
     cases = xp.nonzero(xp.any(changed, axis=0))[0]
     rows = xp.take(X, cases, axis=0)
+    seen = None if observed is None else xp.take(observed, cases, axis=0)
     # Cases that stay in one run while they move in another leave and enter the same group.
-    own = [None if part is None else xp.take(part, cases, axis=1) for part in masses]
-    left, left_counts = sums(rows, xp.take(before, cases, axis=1), K, frame, own[0])
-    joined, joined_counts = sums(rows, xp.take(after, cases, axis=1), K, frame, own[1])
+    parts = []
+    for i, groups in enumerate((before, after)):
+        own = None if masses is None else xp.take(masses[i], cases, axis=1)
+        parts.append(sums(rows, xp.take(groups, cases, axis=1), K, own, frame, seen))
+    (left, left_counts), (joined, joined_counts) = parts
     return joined - left, joined_counts - left_counts, moved
 
 
