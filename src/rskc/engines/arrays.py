@@ -352,7 +352,8 @@ class ArrayOps:
 
     def values_at(self, array: Any, run: np.ndarray, case: np.ndarray) -> np.ndarray:
         """Return the values in some places, in memory."""
-        return array[run, case]
+        flat = self.xp.reshape(array, (-1,))
+        return self.to_numpy(self.xp.take(flat, self.asarray(run * array.shape[1] + case)))
 
     def _of_groups(self, labels: Any, K: int, values: Any) -> np.ndarray:
         """Sum values (n,), or count, over the trimmed cases and over each group: (runs, 1 + K)."""

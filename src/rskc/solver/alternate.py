@@ -213,8 +213,7 @@ class _Watch:
     """Sees which branches repeat themselves, meet, or no longer change."""
 
     def __init__(self, problem: Problem, arrays: ArrayOps):
-        self.n_clusters, self.tol, self.arrays = problem.n_clusters, problem.tol, arrays
-        self.patience = problem.patience
+        self.problem, self.arrays = problem, arrays
         self.seen: set[bytes] = set()
         self.last: dict[int, np.ndarray] = {}
         self.means: dict[int, list[float]] = {}
@@ -223,18 +222,18 @@ class _Watch:
         """Return the states whose branches go on."""
         groups = self.arrays.join([state.groups for state in states])
         far = self.arrays.join([state.far for state in states])
-        keys = self.arrays.keys(groups, self.n_clusters, far)
+        keys = self.arrays.keys(groups, self.problem.n_clusters, far)
         return [state for state, key in zip(states, keys, strict=True) if self._goes_on(state, key)]
 
     def _goes_on(self, state: State, key: bytes) -> bool:
         new = key not in self.seen
         self.seen.add(key)
         before = self.last.get(state.branch, np.inf)
-        changed = np.abs(state.weights - before).sum() > self.tol * state.weights.sum()
+        changed = np.abs(state.weights - before).sum() > self.problem.tol * state.weights.sum()
         self.last[state.branch] = state.weights
         means = self.means.setdefault(state.branch, [])
         means.append(state.mean)
-        rising = len(means) - int(np.argmax(means)) <= self.patience
+        rising = len(means) - int(np.argmax(means)) <= self.problem.patience
         return new and changed and rising
 
 

@@ -49,22 +49,20 @@ class BlockData:
         keys = [(X.name, i, 0) for i in range(len(self.chunks))]
         every = Blocks(graph, keys)
         self.budget = every.scheduler.budget()
-        node = every.make(partial(tasks.clean, dtype=self.dtype), every.source)
-        size = sum(self.chunks) * self.n_features * self.dtype.itemsize
-        node.keep = self._fits(size) or self._are_views
+        keep = self._is_kept(sum(self.chunks))
+        node = every.make(partial(tasks.clean, dtype=self.dtype), every.source, keep=keep)
         inspected = every.make(tasks.inspect, node, keep=True)
-        numbers = self._come_along(wanted, node.keep)
+        numbers = self._come_along(wanted, keep)
         along = every.hold(in_blocks(numbers, self.chunks))
         found, rows = zip(*every.gather(tasks.facts_and_rows, inspected, node, along), strict=True)
         self._learn(found, missing, drop_unobserved)
         self._brought = None if self._differs else Brought(numbers, np.concatenate(rows))
         self.blocks = Blocks(graph, [keys[i] for i in self.used])
         self.n_bytes = size = self.n_cases * self.n_features * self.dtype.itemsize
-        self.keep_rows = self._fits(size) or self._are_views
+        self.keep_rows = self._is_kept(self.n_cases)
         self.room = self.budget - (size if self.keep_rows else 0)
         self.unobserved = self.blocks.make(attrgetter("unobserved"), self._of_used(inspected))
-        self.node = self._of_used(node)
-        self.node.keep = self.keep_rows
+        self.node = self._of_used(node, self.keep_rows)
         if self.n_unobserved:
             made = tasks.seen_rows, self.node, self.unobserved
             self.node = self.blocks.make(*made, keep=self.keep_rows)
@@ -87,9 +85,10 @@ class BlockData:
         numbers = [np.arange(0, n, step) for step in steps]
         return np.unique(np.concatenate(numbers if wanted is None else [*numbers, wanted]))
 
-    def _fits(self, size: float) -> bool:
-        """Whether data of this size are kept; not while the size is unknown (NaN)."""
-        return size <= self.budget / 2
+    def _is_kept(self, n: float) -> bool:
+        """Whether data of n cases are kept; not while their number is unknown (NaN)."""
+        size = n * self.n_features * self.dtype.itemsize
+        return self._are_views or size <= self.budget / 2
 
     @property
     def _differs(self) -> bool:
@@ -124,9 +123,9 @@ class BlockData:
         if self.n_cases == 0:
             raise unobserved_error(int(every.sum()))
 
-    def _of_used(self, node: Node) -> Node:
+    def _of_used(self, node: Node, keep: bool = False) -> Node:
         """Return what a node holds of the blocks that are used; else it is to be made again."""
-        some = Node(partial(tasks.clean, dtype=self.dtype), (self.blocks.source,))
+        some = Node(partial(tasks.clean, dtype=self.dtype), (self.blocks.source,), keep)
         if node.held is not None:
             some.hold(node.of_blocks(list(self.used)))
         return some

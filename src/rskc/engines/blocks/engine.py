@@ -15,7 +15,7 @@ from rskc.engines.arrays import ArrayOps
 from rskc.engines.blocks import tasks
 from rskc.engines.blocks.data import BlockData
 from rskc.engines.blocks.ops import BlockOps, CaseArray
-from rskc.engines.blocks.order import BRACKET_MARGIN, Selected, median, select
+from rskc.engines.blocks.order import BRACKET_MARGIN, median, select
 from rskc.engines.blocks.plans import Blocks, Method, Node, same
 from rskc.engines.contract import Place
 from rskc.engines.memory import WORK_BYTES, Frame, MemoryEngine
@@ -89,7 +89,7 @@ class BlocksTable(InBlocks, contract.Table):
         labels, costs = assignment.labels.node, assignment.costs.node
         groups = labels
         if m > 0:
-            ties, bar = self.engine.cut(self.engine.select_largest(costs, m), m)
+            ties, bar, _ = self.engine.cut(costs, m)
             own = self.arrays.own
             groups = self.blocks.make_soon(partial(tasks.trim, **bar), labels, costs, ties, own)
         return self.exclude(CaseArray(self.blocks, groups))
@@ -363,11 +363,10 @@ class BlocksEngine(InBlocks, contract.Engine):
         return CaseArray(self.blocks, node)
 
     def farthest(self, distances, m):
-        found = self.select_largest(distances.node, m)
-        ties, bar = self.cut(found, m)
+        ties, bar, largest = self.cut(distances.node, m)
         parts = distances.node, ties, self.arrays.own
         node = self.blocks.make_soon(partial(tasks.cut_off, **bar), *parts)
-        return contract.Farthest(CaseArray(self.blocks, node), found.largest)
+        return contract.Farthest(CaseArray(self.blocks, node), largest)
 
     def take_out_farthest(self, groups, labels, sums, m):
         """Read the data once, where they are not kept, for distances and for what is taken out.
@@ -392,15 +391,20 @@ class BlocksEngine(InBlocks, contract.Engine):
         sums.change(*self.blocks.ask(partial(tasks.taken_out, K=K), both, groups.node, far.node))
         return contract.Remaining(far, kept, sums)
 
-    def select_largest(self, costs: Node, m: float) -> Selected:
-        """Find the least of the m largest costs of each run."""
-        every = self.n_cases, lambda counts: np.full(len(counts), m)
-        return select(self.blocks, costs, *every, self.arrays.masses)
+    def cut(self, costs: Node, m: float) -> tuple[Node, dict[str, Any], np.ndarray]:
+        """Find the least of the m largest costs of each run.
 
-    def cut(self, found: Selected, m: float) -> tuple[Node, dict[str, Any]]:
-        """Return how many ties are cut off in each block, and by what values cases are."""
+        Return how many ties with it are cut off in each block, by what values cases are, and the
+        largest costs.
+        """
+        every = self.n_cases, lambda counts: np.full(len(counts), m)
+        found = select(self.blocks, costs, *every, self.arrays.masses)
         values = np.where(np.isnan(found.values), np.inf, found.values).astype(found.values.dtype)
-        return self.blocks.hold(list(found.cut(m))), {"values": values, "slack": MASS_SLACK * m}
+        # The first of the ties are among the m largest.
+        before = np.cumsum(found.ties, axis=0) - found.ties
+        ties = np.clip(m - found.above - before, 0, found.ties)
+        bar = {"values": values, "slack": MASS_SLACK * m}
+        return self.blocks.hold(list(ties)), bar, found.largest
 
     # ---- Missing cells
 

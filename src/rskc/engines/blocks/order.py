@@ -62,11 +62,6 @@ class Selected(NamedTuple):
     ties: np.ndarray  # (blocks, rows): how many, or their mass
     largest: np.ndarray  # (rows,) the largest of all
 
-    def cut(self, m: float) -> np.ndarray:
-        """Return how many of the ties (blocks, rows) are among the m largest: the first ones."""
-        before = np.cumsum(self.ties, axis=0) - self.ties
-        return np.clip(m - self.above - before, 0, self.ties)
-
 
 class _Row:
     """The search for the value of one rank (1 for the largest) in one row."""

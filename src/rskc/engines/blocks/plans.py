@@ -109,10 +109,6 @@ class Node:
         """Whether it is kept when it has been made."""
         return self._keep and (self.owners is None or len(self.owners) > 0)
 
-    @keep.setter
-    def keep(self, keep: bool) -> None:
-        self._keep = keep
-
     def own(self, owner: Any) -> None:
         """Note who may ask for the values."""
         self.owners = weakref.WeakSet() if self.owners is None else self.owners

@@ -82,10 +82,6 @@ class DeviceOps(ArrayOps):
             array[r, i] = value
         return array
 
-    def values_at(self, array, run, case):
-        flat = self.xp.reshape(array, (-1,))
-        return to_host(self.xp.take(flat, self.asarray(run * array.shape[1] + case)))
-
     def largest(self, costs: Any, m: float) -> Any:
         """Return a mask of the cases of largest cost that have the mass m, the last one in part."""
         if self.masses is None:
