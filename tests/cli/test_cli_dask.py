@@ -272,6 +272,8 @@ def test_predictions_are_those_of_the_fit(here, few, scaling):
     run("fit", "big", *QUICK, "--standardize", scaling)
     run("predict", "big-rskc", "big", "--out", "blocks.csv")
     run("predict", "big-rskc", "whole.parquet", "--out", "memory.csv")
+    printed = run("predict", "big-rskc", "big", "--out", "-").stdout
+    assert printed == Path("blocks.csv").read_text("utf-8")
     found, known = pd.read_csv("blocks.csv"), pd.read_csv("memory.csv")
     pd.testing.assert_frame_equal(found, known, rtol=1e-12)
     fitted = pd.read_csv("big-rskc/labels.csv")

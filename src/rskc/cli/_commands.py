@@ -432,10 +432,6 @@ def predict(
     if not is_printed:
         check_no_file(out, target.force, table)
     with work_on(table, engine, None, console) as work:
-        if work.in_blocks and is_printed:
-            raise ValueError(
-                "clusters of a table in blocks are written to a file; name it by --out."
-            )
         saved = open_model(model)
         with console.busy(f"Reading {table.name}"):
             frames, notes = _predicted(saved, table, rereading, work.in_blocks)
@@ -457,7 +453,7 @@ def predict(
         "file": None if is_printed else str(out),
     }
     if is_printed:
-        facts["cases"] = printed[0].to_dict("records")
+        facts["cases"] = [case for part in printed for case in part.to_dict("records")]
         if not console.silent:
             typer.echo(b"".join(csv_parts(printed)), nl=False)
     else:
