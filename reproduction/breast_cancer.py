@@ -19,7 +19,7 @@ from rskc.metrics import (
 )
 from rskc.preprocessing.standardizers import RowStandardizer
 from rskc.selection import Clest
-from rskc.selection.clest import RULES
+from rskc.selection.clest import chosen_by
 
 WHERE = (
     "The data are those of van 't Veer et al. (2002), Nature 415, 530-536, as in Bioconductor's "
@@ -134,7 +134,7 @@ def _genes(fits: dict[int, RobustSparseKMeans], searches: dict[int, Clest]) -> A
 
 
 def _by_agreement(clest: Clest) -> int:
-    return RULES["agreement"](clest.table_, clest.level, clest.n_references)[1]
+    return chosen_by("agreement", clest.table_, clest.level, clest.n_references)[1]
 
 
 def _silhouettes(X: Any, fits: dict[int, RobustSparseKMeans]) -> Any:

@@ -364,8 +364,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         ``cell_scales_`` the value is above the center, or below. X is the data of the fit.
         """
         check_is_fitted(self, "cluster_centers_")
-        model, X = to_numpy_pair(self, X)
-        return summary.frame_of_cells(model, summary.flagged_cells(model, X))
+        return summary.cells_frame(*to_numpy_pair(self, X)).drop(columns=["row", "column"])
 
     def markers_frame(
         self,

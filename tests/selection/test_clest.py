@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 from rskc import RobustSparseKMeans
 from rskc.metrics import classification_error_rate
 from rskc.selection import Clest
-from rskc.selection.clest import paper_rule
+from rskc.selection.clest import chosen_by
 from search_kinds import HOW, corners, search_of
 
 FOLDER = Path(__file__).parents[1] / "reference"
@@ -109,7 +109,7 @@ def test_joining_clusters_is_as_stable_and_the_default_rule_is_not_taken_in():
         X[rng.integers(100), rng.integers(60)] = 25
     clest = Clest(MODEL, (2, 4, 5), **HOW, **FEW).fit(X)
     assert clest.n_clusters_ == 4
-    assert paper_rule(clest.table_, 0.05, clest.n_references)[1] == 2
+    assert chosen_by("paper", clest.table_, 0.05, clest.n_references)[1] == 2
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -11,7 +11,7 @@ from rskc.displays import style
 from rskc.inputs.arrays import to_dense, to_numpy
 from rskc.inputs.validation import check_integer
 from rskc.model.fitted import case_names, judge_cases, number_names, number_weights
-from rskc.model.summary import flagged_cells
+from rskc.model.summary import cells_frame
 from rskc.pictures import models as pictures
 from rskc.pictures.palette import GRAY, INK, PALETTE
 from rskc.utils.wording import count
@@ -225,8 +225,8 @@ class CellsDisplay:
         display : CellsDisplay
         """
         model, X = pictures.check_fitted(model, X)
-        cells = flagged_cells(model, X)
-        places = cells.cases, cells.features, cells.scales
+        cells = cells_frame(model, X)
+        places = (cells[name].to_numpy() for name in ("row", "column", "scales"))
         return cls(*places, labels=model.labels_, n_features=model.n_features_in_).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import fdtrc
-from scipy.stats import rankdata
+from scipy.stats import false_discovery_control, rankdata
 
 from rskc.engines import Engine
 from rskc.model import outliers
@@ -92,13 +92,7 @@ class FeatureTests(NamedTuple):
 
     def passed(self, level: float = LEVEL) -> np.ndarray:
         """Return the features that pass at this false discovery rate (Benjamini and Hochberg)."""
-        order = np.argsort(self.p_values, kind="stable")
-        p = len(order)
-        below = self.p_values[order] <= level * np.arange(1, p + 1) / p
-        n_passed = int(np.flatnonzero(below)[-1]) + 1 if below.any() else 0
-        mask = np.zeros(p, bool)
-        mask[order[:n_passed]] = True
-        return mask
+        return false_discovery_control(self.p_values) <= level
 
 
 class FeatureChoice(NamedTuple):

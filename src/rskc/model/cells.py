@@ -260,21 +260,20 @@ def solve_with_cells(
         if best.converged:
             break
         best = table.advanced(best)
-    clusters, bounds, features = best.clusters, best.bounds, None
-    assert clusters is not None
+    bounds, solution, features, K = best.bounds, best.warm, None, problem.n_clusters
     assert bounds is not None
-    solution, K = clusters.solution, problem.n_clusters
+    assert isinstance(solution, Solution)
+    part = BoundedEngine(subset.engine, bounds.limits)
     if best.tests is not None:
-        part = clusters.engine
         n_trim = part.rounded(min(part.mass - solution.n_kept, part.rounded(part.mass) - K))
-        alike = clusters._replace(problem=replace(clusters.problem, n_trim=n_trim))
+        alike = automatic.Clusters(part, replace(best.problem, n_trim=n_trim), solution)
         n_different = int(best.tests.passed().sum())
         features = automatic.FeatureChoice(best.tests, n_different, automatic.count_enough(alike))
-    last = replace(clusters.problem, n_trim=problem.n_trim)
+    last = replace(best.problem, n_trim=problem.n_trim)
     if subset.sample is not None:
         bounded = BoundedEngine(engine, bounds.limits)
         if left.outliers:
-            thresholds = first_thresholds(clusters.engine, solution.centers, solution.weights)
+            thresholds = first_thresholds(part, solution.centers, solution.weights)
             solution = automatic.reweight_all(bounded, last, solution, thresholds=thresholds)
         else:
             solution = carry(bounded, last, subset.sample, solution)
@@ -293,7 +292,6 @@ class _Way(NamedTuple):
     centers: np.ndarray
     members: np.ndarray  # (n,) clusters of the cases that are judged by, -1 for others
     shares: np.ndarray  # (n,) of these that are not trimmed
-    clusters: automatic.Clusters | None = None  # on a bounded engine
     bounds: CellBounds | None = None
     tests: FeatureTests | None = None
     converged: bool = False  # clusters and number of features are those of the round before
@@ -350,15 +348,13 @@ class _Table:
         else:
             solution = solve_near(engine, problem, [warm])
         converged = (
-            way.clusters is not None
+            way.bounds is not None
             and not arrays.differ(solution.labels[None, ...], warm.labels[None, ...])[0]
             and problem.n_features == way.problem.n_features
         )
         groups, shares = automatic.tested_groups(engine, solution)
-        clusters = automatic.Clusters(engine, problem, solution)
-        return _Way(
-            problem, solution, solution.centers, groups, shares, clusters, bounds, tests, converged
-        )
+        centers = solution.centers
+        return _Way(problem, solution, centers, groups, shares, bounds, tests, converged)
 
     def _bounds(self, way: _Way, labels: np.ndarray) -> CellBounds:
         """Measure the errors of the cases that are in a cluster."""

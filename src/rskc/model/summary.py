@@ -186,43 +186,33 @@ def counts_of_cells(model: Any, axis: int) -> np.ndarray:
     return np.bincount(places, minlength=model.outlying_cells_.shape[1 - axis])
 
 
-class FlaggedCells(NamedTuple):
-    """The outlying cells of a fit: where they are, and what."""
+def cells_frame(model: Any, X: Any) -> Any:
+    """Return a frame with one row per outlying cell of a fit, the farthest from its center first.
 
-    cases: np.ndarray
-    features: np.ndarray
-    values: np.ndarray
-    centers: np.ndarray
-    scales: np.ndarray  # how many scales above the center
+    Its columns ``row`` and ``column`` have the numbers of case and feature.
+    """
+    import pandas as pd
 
-
-def flagged_cells(model: Any, X: Any) -> FlaggedCells:
-    """Return the outlying cells of a fit, the farthest from its center first."""
     centers = fitted.by_column(model, model.cluster_centers_)
     cells = fitted.by_column(model, validated(model, X, False, centers.dtype))
     _check_cases(model, cells.shape[0])
-    cases, features = model.outlying_cells_.nonzero()
-    values = np.asarray(cells[cases, features]).ravel()
-    own_centers = centers[model.labels_[cases], features]
+    rows, columns = model.outlying_cells_.nonzero()
+    values = np.asarray(cells[rows, columns]).ravel()
+    own_centers = centers[model.labels_[rows], columns]
     with np.errstate(over="ignore"):
-        scales = (values - own_centers) / model.cell_scales_[features]
-    order = np.argsort(-np.abs(scales), kind="stable")
-    return FlaggedCells(*(part[order] for part in (cases, features, values, own_centers, scales)))
-
-
-def frame_of_cells(model: Any, cells: FlaggedCells) -> Any:
-    """Return a frame with one row per cell."""
-    import pandas as pd
-
-    columns = {
-        "case": fitted.case_names(model)[cells.cases],
-        "feature": fitted.feature_names(model)[cells.features],
-        "value": cells.values,
-        "cluster": model.labels_[cells.cases],
-        "center": cells.centers,
-        "scales": cells.scales,
+        scales = (values - own_centers) / model.cell_scales_[columns]
+    frame = {
+        "case": fitted.case_names(model)[rows],
+        "feature": fitted.feature_names(model)[columns],
+        "value": values,
+        "cluster": model.labels_[rows],
+        "center": own_centers,
+        "scales": scales,
+        "row": rows,
+        "column": columns,
     }
-    return pd.DataFrame(columns)
+    order = np.argsort(-np.abs(scales), kind="stable")
+    return pd.DataFrame(frame).iloc[order].reset_index(drop=True)
 
 
 def observed_share(model: Any, X: Any) -> np.ndarray:

@@ -19,7 +19,7 @@ import numpy as np
 from rskc.inputs.arrays import to_dense
 from rskc.model.fitted import JudgedCases, number_names, number_weights, units_of
 from rskc.model.outliers import Distances
-from rskc.model.summary import FlaggedCells, frame_of_cells, in_units
+from rskc.model.summary import in_units
 from rskc.pictures import models as pictures
 from rskc.pictures.models import FLAGS
 from rskc.pictures.palette import GRAY, INK, MARKERS, PALETTE, cluster_markers
@@ -389,22 +389,20 @@ def _outliers(facts: Facts) -> Chart:
 def _outlying_cells(facts: Facts) -> Chart:
     """Draw the table with a mark at each outlying cell, cases sorted by cluster."""
     assert facts.cells is not None
-    n, p, n_cells = facts.n, facts.p, len(facts.cells.cases)
+    n, p, n_cells = facts.n, facts.p, len(facts.cells)
     drawn = np.arange(n_cells)
     if n_cells > MOST_MARKS:  # the farthest come first
         others = np.random.default_rng(0).permutation(drawn[FARTHEST:])
         drawn = np.r_[drawn[:FARTHEST], np.sort(others[: MOST_MARKS - FARTHEST])]
     note = f"Drawn: {len(drawn):,} of {count(n_cells, 'cell')}: the {FARTHEST:,} that are farthest "
     note += "from their centers, and others taken at random."
-    chosen = FlaggedCells(*(part[drawn] for part in facts.cells))
-    frame = in_units(frame_of_cells(facts.model, chosen), facts.units)
+    frame = in_units(facts.cells.iloc[drawn], facts.units)
+    rows, columns = frame["row"].to_numpy(), frame["column"].to_numpy()
     marks = {
-        "x": chosen.features,
-        "y": pictures.rows_by_cluster(facts.labels)[chosen.cases],
-        "feature": clean_names(np.take(facts.feature_names, chosen.features), CHART_WIDTH),
-        "scales": chosen.scales,
-        "value": frame["value"],
-        "center": frame["center"],
+        "x": columns,
+        "y": pictures.rows_by_cluster(facts.labels)[rows],
+        "feature": clean_names(np.take(facts.feature_names, columns), CHART_WIDTH),
+        **{name: frame[name] for name in ("scales", "value", "center")},
     }
     used, height = np.unique(facts.labels), min(max(3 * n, 200), 480)
     ends = np.cumsum(facts.sizes)[used]
@@ -422,7 +420,7 @@ def _outlying_cells(facts: Facts) -> Chart:
             _entry("square", DEEP_BLUE, "below the center"),
         ],
         data={
-            "marks": marks | _columns(facts, chosen.cases),
+            "marks": marks | _columns(facts, rows),
             "clusters": {"cluster": used, "start": ends - facts.sizes[used], "end": ends},
         },
         height=height,

@@ -20,9 +20,9 @@ from rskc.model.fitted import by_column, feature_names, judge_cases, thresholds_
 from rskc.model.outliers import Distances
 from rskc.model.summary import (
     bounds_cells,
+    cells_frame,
     counts_of_cells,
     features_frame,
-    flagged_cells,
     in_units,
     observed_share,
 )
@@ -94,8 +94,8 @@ class Facts:
         self.flags = pictures.flags_of(distances, self.thresholds, model.trimmed_)  # as in FLAGS
         self.silhouette = revised_silhouette(model, X) if K > 1 else None
         # The outlying cells; None where the errors of cells are not bounded, or none is outlying.
-        cells = flagged_cells(model, X) if bounds_cells(model) else None
-        self.cells = cells if cells is not None and len(cells.cases) else None
+        cells = cells_frame(model, X) if bounds_cells(model) else None
+        self.cells = cells if cells is not None and len(cells) else None
         # Known classes, in order; None if they are not known.
         both = None if labels is None else read_two(labels=labels, clusters=self.labels)
         self.classes = both and in_order(both[0])
@@ -232,22 +232,20 @@ def cells_of(facts: Facts) -> dict[str, Any] | None:
     cells = facts.cells
     if cells is None:
         return None
-    n_cells = len(cells.cases)
+    n_cells, scales = len(cells), cells["scales"]
     return {
         "n_cells": n_cells,
         "share": n_cells / (facts.n * facts.p - facts.model.n_missing_),
         "cutoff": float(facts.model.cell_cutoff_),
-        "features": _most(cells.features, cells.scales, facts.feature_names, facts.n),
-        "cases": _most(cells.cases, cells.scales, facts.case_names, facts.p),
+        "features": _most(cells["column"], scales, facts.feature_names, facts.n),
+        "cases": _most(cells["row"], scales, facts.case_names, facts.p),
     }
 
 
-def _most(places: np.ndarray, scales: np.ndarray, names: list[str], n: int) -> dict[str, Any]:
+def _most(places: Any, scales: Any, names: list[str], n: int) -> dict[str, Any]:
     """Return the features, or cases, with the most outlying cells; each has ``n`` cells."""
-    from pandas import Series
-
     # The cells are sorted, the farthest first.
-    groups = Series(scales).groupby(places).agg(["size", "first"])
+    groups = scales.groupby(places).agg(["size", "first"])
     groups = groups.sort_values("size", ascending=False, kind="stable")
     rows = [
         {"name": names[j], "n_cells": size, "share": size / n, "farthest": farthest}

@@ -24,6 +24,7 @@ DATA, REFERENCE = 0, 1
 MIN_CER_AGREEMENT = 0.5
 MAX_CER_AGREEMENT_LOSS = 0.1
 TINY = np.finfo(float).tiny
+RULES = ("agreement", "paper")
 
 
 @dataclass(eq=False, repr=False)
@@ -144,7 +145,7 @@ class Clest(Search):
         check_integer("n_splits", self.n_splits, 1)
         check_integer("n_references", self.n_references, 1)
         check_choice("reference", self.reference, REFERENCES)
-        check_choice("rule", self.rule, tuple(RULES))
+        check_choice("rule", self.rule, RULES)
         check_real("level", self.level, 0, 1)
 
     def _search(self, sample: Sample, runner: Runner) -> None:
@@ -175,7 +176,7 @@ class Clest(Search):
                 "share_below": below / self.n_references,
             }
         )
-        choice = RULES[self.rule](table, self.level, self.n_references)
+        choice = chosen_by(self.rule, table, self.level, self.n_references)
         table["passed"], self.n_clusters_ = choice
         table["chosen"] = table.n_clusters == self.n_clusters_
         self.table_ = table
@@ -188,29 +189,24 @@ def most_below(rule: str, level: float, n_references: int) -> int:
     return max(0, int(np.floor(level * (1 + n_references) + 1e-9)) - 1)
 
 
-def paper_rule(table: Any, level: float, n_references: int) -> Any:
-    """Among the K with few reference sets below, the least difference."""
-    passed = (table.n_below <= most_below("paper", level, n_references)).to_numpy()
-    if not passed.any():
-        return passed, 1
-    return passed, int(table[passed].sort_values("difference").n_clusters.iloc[0])
+def chosen_by(rule: str, table: Any, level: float, n_references: int) -> tuple[np.ndarray, int]:
+    """Return which K pass, with few reference sets below, and which of them is chosen.
 
-
-def agreement_rule(table: Any, level: float, n_references: int) -> Any:
-    """Among the K that pass and agree nearly as well as the best of them, the largest."""
-    most = most_below("agreement", level, n_references)
-    passed = ((table.n_below <= most) & (table.agreement >= MIN_CER_AGREEMENT)).to_numpy()
-    if not passed.any():
+    "paper": that with the least difference. "agreement": of those that agree nearly as well as the
+    best of them, the largest.
+    """
+    passed = (table.n_below <= most_below(rule, level, n_references)).to_numpy()
+    if rule == "agreement":
+        passed = passed & (table.agreement >= MIN_CER_AGREEMENT)
+    good = table[passed]
+    if good.empty:
         return passed, 1
+    if rule == "paper":
+        return passed, int(good.n_clusters[good.difference.idxmin()])
     # What it costs to split one of K - 1 true clusters: .39, .20, .13, .10, .08 for K = 3 to 7.
-    splitting = 0.5 / (table.n_clusters - 1) ** 2 / np.maximum(table.reference_cer, TINY)
+    splitting = 0.5 / (good.n_clusters - 1) ** 2 / np.maximum(good.reference_cer, TINY)
     tolerance = np.minimum(MAX_CER_AGREEMENT_LOSS, splitting / 2)
-    best = table[passed].agreement.max()
-    good = table[passed & (table.agreement >= best - tolerance)]
-    return passed, int(good.n_clusters.max())
-
-
-RULES = {"agreement": agreement_rule, "paper": paper_rule}
+    return passed, int(good.n_clusters[good.agreement >= good.agreement.max() - tolerance].max())
 
 
 def _split_error(sample: Sample, reference: Reference, estimator: Any, seed: int, key: Key) -> dict:
