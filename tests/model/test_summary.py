@@ -217,25 +217,6 @@ def test_a_summary_is_short_and_narrow_and_says_what_was_asked_and_found(model, 
         assert f" {heading} {words}" in text
 
 
-def test_the_largest_weights_come_with_names():
-    model = fit(named(None), l1_bound=2.0)
-    frame = model.features_frame().sort_values("rank")
-    frame = frame[frame["selected"]]
-    pairs = zip(frame["feature"], frame["weight"], strict=True)
-    listed = ", ".join(f"{name} {weight:.3g}" for name, weight in pairs)
-    assert f"{len(frame)} of 6 have weight: {listed}" in " ".join(model.summary().split())
-
-
-def test_cases_are_named_the_farthest_first_and_ten_at_most():
-    outlying = X.copy()
-    outlying[40:55] += 1000 * np.arange(1, 16)[:, None]
-    model = fit(named([f"case {i}" for i in range(60)], outlying), trim=0.3, l1_bound=2.0)
-    text = " ".join(model.summary().split())
-    assert model.outliers_[40:55].all()
-    listed = ", ".join(f"case {i}" for i in range(54, 44, -1))
-    assert f"{model.outliers_.sum()} cases: {listed} and {model.outliers_.sum() - 10} more" in text
-
-
 @pytest.mark.parametrize("method", ["fit", "fit_predict", "fit_transform"])
 @pytest.mark.parametrize("piped", [False, True])
 def test_a_warning_names_the_line_of_the_user(method, piped):

@@ -68,16 +68,6 @@ def test_searches_run_inside_other_parallel_work(backend):
     assert_frame_equal(tables[0], fitted("Clest").table_, **same)
 
 
-@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_search_runs_inside_a_thread(n_jobs, in_processes, tmp_path):
-    searches = []
-    search = search_of("Clest", n_jobs=n_jobs, checkpoint=tmp_path / "checkpoint")
-    thread = threading.Thread(target=lambda: searches.append(search.fit(corners())))
-    thread.start()
-    thread.join(60)
-    assert_same(searches[0], fitted("Clest"))
-
-
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_warning_filters_are_as_before(n_jobs, in_processes):
     before = list(warnings.filters)
