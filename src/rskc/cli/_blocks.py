@@ -246,26 +246,19 @@ def _with_shown(result: Result, parts: list[Any], counts: Counts) -> Result:
         labels = np.array(list(text))
     drawn = _drawn(blocks) if data.drawn is None else data.drawn
     drawn.index = pd.Index(cases["case"], dtype=None if blocks.id_column is None else object)
-    n_cases, numbers = counts.total("cases"), drawn.select_dtypes("number")
-    is_sample = len(drawn) < n_cases
-    values = numbers.to_numpy()
-    low, high = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
-    constant = list(numbers.columns[low == high])
-    constant += [name for name, words in blocks.categories.items() if len(words) == 1]
     table = Table(
         data=drawn,
         labels=labels,
         **{field.name: getattr(blocks, field.name) for field in fields(ColumnRoles)},
-        # A sample does not show what all cases are like.
-        constant=[] if is_sample else constant,
-        empty=[] if is_sample else list(numbers.columns[np.isnan(low)]),
+        constant=[],  # which a sample does not show
+        empty=[],
         n_missing=int(result.model.n_missing_),
         sha256=None,
     )
     X = prepared(data.preparer, drawn)
-    notes = notes_of(table, n_cases, data.reading)
+    notes = notes_of(table, blocks.n_cases, data.reading)
     small = replace(data, table=table, X=X, shape=X.shape, notes=[*notes, *data.notes])
-    model = _model_of(result.model, cases, X, is_sample)
+    model = _model_of(result.model, cases, X, is_sample=len(drawn) < blocks.n_cases)
     return replace(result, data=small, model=model, whole=counts)
 
 
