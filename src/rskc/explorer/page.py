@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -91,13 +91,10 @@ class Explorer(Page):
             "features": clean_names(scene.feature_names),
         }
         arrays: dict[str, np.ndarray] = {}
-        for shown in (
-            _views(scene, 2 * search.n_splits),
-            _values(search, scene, units or {}),
-            _cells(search, scene),
-        ):
-            words |= shown.words
-            arrays |= shown.arrays
+        values = _values(search, scene, units or {})
+        for part in (_views(scene, 2 * search.n_splits), values, _cells(search, scene)):
+            words |= part[0]
+            arrays |= part[1]
         slots = {
             "title": html.escape(self.title),
             "policy": html.escape(content_policy([_script()])),
@@ -296,14 +293,11 @@ def _repeating(
 # ---- Numbers
 
 
-class Shown(NamedTuple):
-    """A part of what the page shows."""
-
-    words: dict[str, Any]
-    arrays: dict[str, np.ndarray]
+# Words and arrays of the page.
+Part = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 
-def _views(scene: Scene, n_halves: int) -> Shown:
+def _views(scene: Scene, n_halves: int) -> Part:
     views = scene.views
     arrays = {
         "labels": [packed(v.labels, bits_for(len(v.sizes))) for v in views],
@@ -319,10 +313,10 @@ def _views(scene: Scene, n_halves: int) -> Shown:
         "sizes": [view.sizes.tolist() for view in views],
         **{name: plain_numbers([v.figures[name] for v in views], 6) for name in views[0].figures},
     }
-    return Shown(words, {name: np.concatenate(parts) for name, parts in arrays.items()})
+    return words, {name: np.concatenate(parts) for name, parts in arrays.items()}
 
 
-def _values(search: Exploration, scene: Scene, units: Mapping[str, Any]) -> Shown:
+def _values(search: Exploration, scene: Scene, units: Mapping[str, Any]) -> Part:
     values, categories = values_of(search, scene.shown, units)
     # Of each feature; 0 where nothing is observed.
     low, high = (np.nan_to_num(end.reduce(values, axis=0)) for end in (np.fmin, np.fmax))
@@ -335,13 +329,13 @@ def _values(search: Exploration, scene: Scene, units: Mapping[str, Any]) -> Show
         "logs": [int(unit.log) for unit in how],
         "log_units": [float(unit.unit) for unit in how],
     }
-    return Shown(words, {"values": scaled(values, low, high).T})
+    return words, {"values": scaled(values, low, high).T}
 
 
-def _cells(search: Exploration, scene: Scene) -> Shown:
+def _cells(search: Exploration, scene: Scene) -> Part:
     """Return the outlying cells: counts of all, and which cases have them in features shown."""
     if scene.cells is None or not scene.cells.nnz:
-        return Shown({"cells": ""}, {})
+        return {"cells": ""}, {}
     n, p = scene.cells.shape
     cases, features = scene.cells.nonzero()
     by_feature = scene.cells.tocsc()[:, scene.shown]
@@ -352,7 +346,7 @@ def _cells(search: Exploration, scene: Scene) -> Shown:
         "cell_starts": by_feature.indptr,
     }
     words = {"cells": f"In the automatic fit {words_on_cells(search.best_estimator_)}."}
-    return Shown(words, {name: array.astype("<u4") for name, array in arrays.items()})
+    return words, {name: array.astype("<u4") for name, array in arrays.items()}
 
 
 # ---- The page

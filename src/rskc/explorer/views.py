@@ -140,7 +140,7 @@ def _numbered_alike(
 def _view(search: Exploration, s: int, numbers: np.ndarray) -> View:
     fit, halves, K = search.fits_[s], search.halves_[s], len(numbers)
     weights = by_column(search, fit["weights"])
-    features = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)][:MOST_WEIGHTS]
+    features = strongest(weights, MOST_WEIGHTS)
     sizes = np.zeros(K, int)
     sizes[numbers] = search.sizes_[s]
     known = len(halves.labels) > 0
@@ -169,20 +169,15 @@ def _view(search: Exploration, s: int, numbers: np.ndarray) -> View:
 
 def _plane(X: np.ndarray, weights: np.ndarray, outliers: np.ndarray) -> tuple[np.ndarray, int]:
     """Place the cases (n, 2), each coordinate from 0 to 1, by the mean weights of all settings."""
-    used = strongest(weights, MOST_IN_PLANE)
-    cells = np.array(to_dense(X[:, used]), float)
-    regular = cells if outliers.all() else cells[~outliers]
-    with np.errstate(invalid="ignore"):
-        known = np.maximum((~np.isnan(regular)).sum(axis=0), 1)
-        means = np.nansum(regular, axis=0) / known
-    cells = np.where(np.isnan(cells), means, cells) * np.sqrt(weights[used])
-    if cells.shape[1] == 1:
-        cells = np.column_stack([cells, np.zeros(len(cells))])
-    center = (means * np.sqrt(weights[used]))[None]
-    center = np.pad(center, ((0, 0), (0, cells.shape[1] - center.shape[1])))
-    positions = principal_components(cells, outliers, center).place(cells)
-    middle = positions[~outliers].mean(axis=0) if not outliers.all() else positions.mean(axis=0)
-    low, high = frame_of(positions, np.zeros(len(cells), int), outliers, middle[None], ROOM)
+    used, kept = strongest(weights, MOST_IN_PLANE), outliers.all() | ~outliers
+    cells = np.array(to_dense(X[:, used]), float) * np.sqrt(weights[used])
+    if len(used) == 1:
+        cells = np.pad(cells, ((0, 0), (0, 1)))
+    means = np.nansum(cells[kept], axis=0) / np.maximum((~np.isnan(cells[kept])).sum(axis=0), 1)
+    cells = np.where(np.isnan(cells), means, cells)
+    positions = principal_components(cells, outliers, means[None]).place(cells)
+    middle = positions[kept].mean(axis=0)[None]
+    low, high = frame_of(positions, np.zeros(len(cells), int), outliers, middle, ROOM)
     n_beyond = int(((positions < low) | (positions > high)).any(axis=1).sum())
     return (np.clip(positions, low, high) - low) / (high - low), n_beyond
 
