@@ -22,7 +22,6 @@ see its outcome in the end, from which centers, weights and flags converge on th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,7 +35,7 @@ from rskc.solver import Problem, Solution, Starts, solve, solve_near
 from rskc.solver.alternate import is_guarded, mass_of, tell
 from rskc.solver.groups import FeatureGroups
 from rskc.solver.search import Sampled, search_size
-from rskc.solver.solution import carry, hand_back
+from rskc.solver.solution import carry
 from rskc.solver.split_merge import FEWEST_OF_DOUBLED
 
 if TYPE_CHECKING:
@@ -152,8 +151,6 @@ def solve_automatically(
     ``problem`` has the generous bound where the bound is to be found.
     """
     subset = subset_of(engine, problem, starts)
-    if subset is None:
-        return solve_gathered(solve_automatically, engine, problem, starts, left)
     clusters, kept = first_clusters(subset, left)
     features = None
     if left.bound:
@@ -194,27 +191,22 @@ def first_clusters(subset: Subset, left: LeftToData) -> tuple[Clusters, np.ndarr
     return Clusters(clean, problem, solve(clean, problem, starts)), kept
 
 
-def solve_gathered(
-    solve_part: Callable[..., FitResult],
-    engine: Engine,
-    problem: Problem,
-    starts: Starts,
-    *options: Any,
-) -> FitResult:
-    """Solve for data that are few enough to be gathered, and hand the solution back."""
-    numbers = np.arange(engine.n_cases)
-    part = engine.part(numbers)
-    result = solve_part(part, problem, starts_of_part(starts, engine, part, numbers), *options)
-    return result._replace(solution=hand_back(engine, result.solution))
+def where_searched(engine: Engine, problem: Problem, starts: Starts) -> tuple[Engine, Starts]:
+    """Return an engine in memory for cases in blocks that are few enough, else the same one."""
+    n = engine.n_cases
+    few = starts.sample is None and not engine.searchable
+    if few and search_size(n, engine.n_features, problem.n_clusters) == n:
+        every = np.arange(n)
+        part = engine.part(every)
+        return part, starts_of_part(starts, engine, part, every)
+    return engine, starts
 
 
-def subset_of(engine: Engine, problem: Problem, starts: Starts) -> Subset | None:
-    """Return the cases on which choices are made; None where all are to be gathered first."""
+def subset_of(engine: Engine, problem: Problem, starts: Starts) -> Subset:
+    """Return the cases on which choices are made, for an engine of :func:`where_searched`."""
     sample, n = starts.sample, engine.n_cases
     if sample is None and not engine.searchable:
         size = search_size(n, engine.n_features, problem.n_clusters)
-        if size == n:
-            return None
         sample = Sampled(np.linspace(0, n - 1, size).astype(np.int64))
     if sample is None:
         part, starts = engine, starts.on_all()

@@ -214,9 +214,7 @@ def shows_outlying_cells(engine: Engine, problem: Problem, starts: Starts) -> bo
     Clusters that are far apart have cells far from the middle of a column too. So where columns
     have such cells, the errors of quick clusters decide.
     """
-    subset = automatic.subset_of(engine, problem, starts)
-    if subset is not None:  # else the data are few cases in blocks: all
-        engine = subset.engine
+    engine = automatic.subset_of(engine, problem, starts).engine
     n, K = engine.n_cases, problem.n_clusters
     n_rows = min(FIRST_LOOK, len(cases_to_rank(n, engine.n_features)))
     numbers = np.unique(np.linspace(0, n - 1, n_rows).astype(np.int64))
@@ -248,9 +246,6 @@ def solve_with_cells(
     ``unscaled`` (p,) are features whose cells are never flagged.
     """
     subset = automatic.subset_of(engine, problem, starts)
-    if subset is None:
-        options = left, cutoff, unscaled
-        return automatic.solve_gathered(solve_with_cells, engine, problem, starts, *options)
     table = _Table(subset, left, cutoff, unscaled)
     looks = [Columns.clip, Columns.remove]
     if problem.n_clusters >= MANY_CLUSTERS:

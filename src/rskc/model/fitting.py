@@ -46,7 +46,7 @@ from rskc.inputs.validation import (
     validated,
 )
 from rskc.model import fitted
-from rskc.model.automatic import FitResult, LeftToData, solve_automatically
+from rskc.model.automatic import FitResult, LeftToData, solve_automatically, where_searched
 from rskc.model.cells import CUTOFF, FEW_CASES, MANY_CELLS, shows_outlying_cells, solve_with_cells
 from rskc.model.outliers import CUTOFFS, Judgment, find_clump, judge
 from rskc.model.warnings import fit_warning
@@ -54,7 +54,7 @@ from rskc.solver import Problem, Solution, Starts, Warm, solve
 from rskc.solver.alternate import VERBOSITY, count_active, mass_of
 from rskc.solver.groups import FeatureGroups, check_groups
 from rskc.solver.search import INITS, auto_inits, auto_starts, draw_cases, search_cases
-from rskc.solver.solution import RIVAL_CASES
+from rskc.solver.solution import RIVAL_CASES, hand_back
 from rskc.utils.wording import cleaned, count, listed
 
 # Restarts from a function with n_init="auto".
@@ -261,19 +261,26 @@ def _solve(
     if hasattr(model, "encoder_"):
         coded = [code.kind != NUMBERS for code in model.encoder_.columns_]
         unscaled = fitted.by_number(model, np.array(coded))
-    if cutoff is not None and not is_auto:
+    if is_auto:
+        cutoff = CUTOFF if left.trim or left.bound else None
+    elif cutoff is not None:
         remedy = ' scales, "auto" or {None}'
         cutoff = check_real("cells", cutoff, 0, remedy=remedy)
         if cutoff == 0:
             raise ParameterError("cells", model.cells, f"must be a number above 0{remedy}.")
-        return solve_with_cells(engine, problem, starts, left, cutoff, unscaled)
-    if is_auto and (left.trim or left.bound) and shows_outlying_cells(engine, problem, starts):
-        result = solve_with_cells(engine, problem, starts, left, CUTOFF, unscaled)
-        if result.cells is not None and result.cells.extreme_share > FEW_CASES:
-            return result
-    if any(left):
-        return solve_automatically(engine, problem, starts, left)
-    return FitResult(solve(engine, problem, starts, warm), problem, None)
+    if cutoff is None and not any(left):
+        return FitResult(solve(engine, problem, starts, warm), problem, None)
+    here, starts = where_searched(engine, problem, starts)
+    result = None
+    if cutoff is not None and (not is_auto or shows_outlying_cells(here, problem, starts)):
+        result = solve_with_cells(here, problem, starts, left, cutoff, unscaled)
+        if is_auto and result.cells is not None and result.cells.extreme_share <= FEW_CASES:
+            result = None
+    if result is None:
+        result = solve_automatically(here, problem, starts, left)
+    if here is not engine:
+        result = result._replace(solution=hand_back(engine, result.solution))
+    return result
 
 
 def _store(
