@@ -6,6 +6,7 @@ A kind makes an engine of a NumPy array, brings arrays (runs, n) to the engine a
 from importlib.util import find_spec
 
 import numpy as np
+import pytest
 from scipy.sparse import csr_array
 
 from rskc.engines import SparseEngine, engine_for, memory, passes_numpy
@@ -15,6 +16,15 @@ try:
     from rskc.engines import _passes
 except ImportError:
     _passes = None
+
+needs_compiler = pytest.mark.skipif(_passes is None, reason="the compiled passes are not built")
+each_pass = pytest.mark.parametrize(
+    "passes",
+    [
+        pytest.param(_passes, marks=needs_compiler, id="compiled"),
+        pytest.param(passes_numpy, id="numpy"),
+    ],
+)
 
 
 class InMemory:

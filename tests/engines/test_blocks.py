@@ -13,7 +13,6 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse
 import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -119,24 +118,6 @@ def test_whole_numbers_become_float64():
     found = clone(model).fit(da.from_array(X, chunks=(100, -1)))
     assert_same_fit(found, model.fit(X))
     assert found.cluster_centers_.dtype == np.float64
-
-
-def test_what_cannot_be_clustered_is_refused():
-    model = RobustSparseKMeans(2, random_state=0)
-    spoilt = TALL.copy()
-    spoilt[250, 3] = np.inf
-    with pytest.raises(ValueError, match="Input X contains infinity or a value too large for"):
-        model.fit(da.from_array(spoilt, chunks=(100, -1)))
-    with pytest.raises(ValueError, match="two dimensions"):
-        as_blocks(da.from_array(TALL[:, 0], chunks=100))
-    with pytest.raises(ValueError, match="not complex"):
-        as_blocks(da.from_array(TALL + 1j, chunks=100))
-    with pytest.raises(ValueError, match="0 sample"):
-        model.fit(da.from_array(TALL, chunks=(100, -1))[TALL[:, 0] > 1e9])
-    with pytest.raises(ValueError, match="no observed cell"):
-        model.fit(da.full((10, 2), np.nan, chunks=(3, 2)))
-    with pytest.raises(ValueError, match="1 distinct case among"):
-        model.fit(da.ones((10, 2), chunks=(3, 2)))
 
 
 def test_an_error_in_a_block_is_the_users_own():
@@ -490,55 +471,7 @@ def test_frames_keep_their_names_in_reports_and_tables_of_cases():
     assert "90 cases" in model.report(frame).html
 
 
-# ---- What Dask has beside arrays and dataframes of numbers
-
-
-def sparse_blocks():
-    return da.from_array(TALL, chunks=(100, -1)).map_blocks(scipy.sparse.csr_matrix)
-
-
-OTHERS = {
-    "Series": lambda: dd.from_pandas(pd.Series(TALL[:, 0]), npartitions=2),
-    "Index": lambda: dd.from_pandas(pd.DataFrame(TALL), npartitions=2).index,
-    "Delayed": lambda: dask.delayed(TALL),
-    "Bag": lambda: dask.bag.from_sequence([1, 2, 3]),
-}
-
-
-@pytest.mark.parametrize("name", OTHERS)
-@pytest.mark.parametrize("method", ["fit", "predict", "transform", "score_samples"])
-def test_other_collections_are_refused_with_what_X_must_be(name, method):
-    model = RobustSparseKMeans(3) if method == "fit" else in_memory("trimmed")
-    with pytest.raises(TypeError, match=rf"^X is of Dask's type {name}.*dataframe.*\.$") as caught:
-        getattr(model, method)(OTHERS[name]())
-    assert ("X.to_frame()" in str(caught.value)) == (name in ("Series", "Index"))
-
-
-@pytest.mark.parametrize("method", ["fit", "predict", "transform"])
-def test_sparse_blocks_are_refused_with_how_to_make_them_dense(method):
-    message = r"^X has blocks of type csr_matrix; they must be NumPy arrays: .*toarray\(\), .*\.$"
-    with pytest.raises(TypeError, match=message):
-        getattr(in_memory("trimmed"), method)(sparse_blocks())
-    X = sparse_blocks()
-    dense = X.map_blocks(lambda block: block.toarray(), dtype=X.dtype)
-    assert_array_equal(in_memory("trimmed").predict(dense), in_memory("trimmed").labels_)
-
-
-def test_sparse_blocks_that_do_not_say_so():
-    block = dask.delayed(scipy.sparse.csr_matrix)(TALL)
-    X = da.from_delayed(block, TALL.shape, TALL.dtype)
-    with pytest.raises(TypeError, match="X has blocks of type csr_matrix"):
-        in_memory("trimmed").predict(X).compute()
-    with pytest.raises(TypeError, match=r"^X has blocks of type csr_matrix; .*toarray.*\.$"):
-        RobustSparseKMeans(3).fit(X)
-
-
-@pytest.mark.parametrize("dtype", ["U5", "S5", "M8[s]"])
-def test_arrays_of_something_else_than_numbers(dtype):
-    X = da.from_array(np.ones((9, 2), np.int64).astype(dtype), chunks=(3, -1))
-    with pytest.raises(ValueError, match=r"^X has dtype .*: its columns are not numbers") as caught:
-        RobustSparseKMeans(2).fit(X)
-    assert "complex" not in str(caught.value)
+# ---- Warnings, and set_output
 
 
 def test_chunks_of_columns_are_warned_of_once_at_the_callers_line():
@@ -554,9 +487,6 @@ def test_chunks_of_columns_are_warned_of_once_at_the_callers_line():
     first = sys._getframe().f_lineno - 5
     found = [(each.filename, each.lineno) for each in caught if "chunks" in str(each.message)]
     assert found == [(__file__, first), (__file__, first + 3)]
-
-
-# ---- set_output
 
 
 @pytest.mark.parametrize("output", ["pandas", "polars"])

@@ -326,7 +326,7 @@ def test_distances_to_the_own_center(kind, dtype, seed, n, runs, own):
     weights = whole_weights(rng, runs if own else 1, 5)
     centers, labels = whole(rng, (runs, 3, 5)), rng.integers(0, 3, (runs, n), np.int32)
     engine = plain_engine(kind, X, location)
-    for given_weights, used in ((weights, weights), (None, np.ones(5))):
+    for given_weights, used in ((weights, weights), (np.ones((1, 5)), np.ones(5))):
         found = engine.distances(kind.brought(engine, labels), centers, given_weights)
         expected = own_columns(squared_distances(X - location, centers, used), labels)
         assert_array_equal(kind.numpy(found), expected)
@@ -571,7 +571,7 @@ def test_distances_with_missing_cells(kind, seed):
     X, groups, centers, weights = incomplete_scene(seed)
     engine, labels = kind.engine(X), np.maximum(groups, 0)
     brought = kind.brought(engine, labels)
-    for given_weights, used in ((weights, weights), (None, np.ones((2, 5)))):
+    for given_weights, used in ((weights, weights), (engine.equal_weights(), np.ones((2, 5)))):
         found = engine.distances(brought, engine.place(centers), given_weights)
         found = kind.numpy(found) * engine.unit
         for r, label in enumerate(labels):

@@ -6,24 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from engine_kinds import threads_everywhere
+from engine_kinds import each_pass, threads_everywhere
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_contaminated, make_simulation
-from rskc.engines import MemoryEngine, contract, memory, passes_numpy
-
-try:
-    from rskc.engines import _passes
-except ImportError:
-    _passes = None
-
-needs_compiler = pytest.mark.skipif(_passes is None, reason="the compiled passes are not built")
-each_pass = pytest.mark.parametrize(
-    "passes",
-    [
-        pytest.param(_passes, marks=needs_compiler, id="compiled"),
-        pytest.param(passes_numpy, id="numpy"),
-    ],
-)
+from rskc.engines import MemoryEngine, contract, memory
 
 
 def draw(shape, seed=0):
@@ -103,12 +89,6 @@ def test_threads_are_no_more_than_the_machine_allows(cpus, openmp, monkeypatch):
     monkeypatch.setattr(memory.PASSES, "max_threads", lambda: openmp)
     wanted = [1, 2, 3, 4, 10**9, None]
     assert [memory.usable_threads(n) for n in wanted] == [1, 2, 3, 3, 3, 3]
-
-
-def test_very_many_threads_are_accepted():
-    X = draw((40, 3))
-    few, many = (RobustSparseKMeans(2, random_state=0, n_threads=n).fit(X) for n in (1, 10**9))
-    assert_array_equal(few.labels_, many.labels_)
 
 
 # ---- The whole fit does not depend on how work is cut

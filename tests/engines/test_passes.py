@@ -20,21 +20,10 @@ from definitions import (
     whole,
     whole_weights,
 )
-from engine_kinds import threads_everywhere
+from engine_kinds import _passes, each_pass, needs_compiler, threads_everywhere
 from rskc.engines import Table, engine_for, memory, passes_numpy
 from rskc.engines.arrays import labels_of as groups_of
 
-try:
-    from rskc.engines import _passes
-except ImportError:
-    _passes = None
-
-needs_compiler = pytest.mark.skipif(_passes is None, reason="the compiled passes are not built")
-BOTH = [
-    pytest.param(_passes, marks=needs_compiler, id="compiled"),
-    pytest.param(passes_numpy, id="numpy"),
-]
-each_pass = pytest.mark.parametrize("passes", BOTH)
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 seeds = st.integers(0, 2**32 - 1)
 

@@ -31,11 +31,6 @@ from rskc.solver.search import (
     search_size,
 )
 
-try:
-    from rskc.engines import _passes
-except ImportError:
-    _passes = None
-
 ALMOST_1 = np.nextafter(1.0, 0.0)
 
 # ---- Weights

@@ -166,7 +166,7 @@ class BoundedTable(_Bounds, Table):
         place = Place(columns, engine.frame)
         super().__init__(engine.arrays, engine.n_cases, weights, place, engine.missing)
         self._engine, self._features, self._limits = engine, columns, limits
-        self._plain, self._latest, self.work_bytes = plain, Latest(), plain.work_bytes
+        self._plain, self._latest = plain, Latest()
         self.trim = plain.trim
 
     def of_runs(self, index):
@@ -227,8 +227,7 @@ class BoundedEngine(_Bounds, Engine):
         )
         return np.where(self.equal_weights() > 0, total - within, -1.0)
 
-    def distances(self, labels, centers, weights=None):
-        weights = self.equal_weights() if weights is None else weights
+    def distances(self, labels, centers, weights):
         columns = np.flatnonzero(weights.any(axis=0))
         weights, limits = np.ascontiguousarray(weights[:, columns]), self._limits[columns]
         centers, labels = centers[:, :, columns], self.arrays.to_numpy(labels)

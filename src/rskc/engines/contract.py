@@ -370,8 +370,8 @@ class Engine(CaseData):
     returned: Callable[[Any, Any], Any]
     largest_cell: Callable[[], float]  # the largest absolute value in the data
     # Squared distances (runs, n) of cases to the centers (runs, K, p) of their labels, in the
-    # frame: over all features, weighted by weights (1 or runs, p) if these are given.
-    distances: Callable[..., Any]
+    # frame, weighted by weights (1 or runs, p).
+    distances: Callable[[Any, np.ndarray, np.ndarray], Any]
     # The m largest distances of each run, the lower case number first where they tie.
     farthest: Callable[[Any, float], Farthest]
     _factors: Callable[[np.ndarray], Any]  # all weight / observed weight (runs, n); 0 if blind
@@ -520,7 +520,8 @@ class Engine(CaseData):
         if m == 0:
             none = groups < 0
             return Remaining(none & ~none, groups, sums)
-        far, largest = self.farthest(self.distances(labels, sums.means()), m)
+        distances = self.distances(labels, sums.means(), self.equal_weights())
+        far, largest = self.farthest(distances, m)
         return self._without(groups, far, largest, sums)
 
     def _without(self, groups: Any, far: Any, largest: np.ndarray, sums: Sums) -> Remaining:

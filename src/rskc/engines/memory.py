@@ -508,8 +508,7 @@ class MemoryEngine(InMemory, Engine):
         self.shift(known.sums, known.groups, groups)
         return known.sums
 
-    def distances(self, labels, centers, weights=None):
-        weights = self.equal_weights() if weights is None else weights
+    def distances(self, labels, centers, weights):
         out, frame = np.empty(labels.shape), self.frame[:2]
         threads = self._threads(len(labels) * self.n_features)
         self.passes.own_distances(

@@ -383,8 +383,7 @@ class SparseEngine(MemoryEngine):
     def change(self, sums, before, after):
         return self.stored.shift(sums, before, after, self.arrays)
 
-    def distances(self, labels, centers, weights=None):
-        weights = self.equal_weights() if weights is None else weights
+    def distances(self, labels, centers, weights):
         return self.stored.distances(labels, centers, weights)
 
     # ---- Tables

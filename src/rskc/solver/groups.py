@@ -38,26 +38,21 @@ class FeatureGroups:
         return len(self.names)
 
     @cached_property
-    def _order(self) -> np.ndarray:
-        return np.argsort(self.numbers, kind="stable")
-
-    @cached_property
-    def _starts(self) -> np.ndarray:
-        return np.searchsorted(self.numbers[self._order], np.arange(len(self)))
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """Number of columns (groups,) of each group."""
-        return _counted(self.numbers, self.columns, len(self))
+    def _places(self) -> tuple[np.ndarray, np.ndarray]:
+        """The features, one group after the other, and where each begins."""
+        order = np.argsort(self.numbers, kind="stable")
+        return order, np.searchsorted(self.numbers[order], np.arange(len(self)))
 
     @property
     def members(self) -> list[np.ndarray]:
         """The features of each group."""
-        return np.split(self._order, self._starts[1:])
+        order, starts = self._places
+        return np.split(order, starts[1:])
 
     def gather(self, between: np.ndarray) -> np.ndarray:
         """Return the between sums (..., groups) of the groups: the means over their columns."""
-        return np.add.reduceat(np.take(between * self.parts, self._order, -1), self._starts, -1)
+        order, starts = self._places
+        return np.add.reduceat(np.take(between * self.parts, order, -1), starts, -1)
 
     def spread(self, weights: np.ndarray) -> np.ndarray:
         """Return the weights (..., p) of the features for those of the groups."""
@@ -66,7 +61,8 @@ class FeatureGroups:
     def weights_of(self, weights: np.ndarray) -> np.ndarray:
         """Return the weights (groups,) of the groups for those of the features."""
         wholes = np.divide(weights, self.parts, out=np.zeros(len(weights)), where=self.parts > 0)
-        return np.maximum.reduceat(wholes[self._order], self._starts)
+        order, starts = self._places
+        return np.maximum.reduceat(wholes[order], starts)
 
     def observed(self, features: np.ndarray) -> FeatureGroups:
         """Return the groups where only some features (p,), a mask, have an observed cell.
@@ -75,15 +71,11 @@ class FeatureGroups:
         """
         if features.all():
             return self
-        seen = _counted(self.numbers[features], self.columns[features], len(self))[self.numbers]
+        _, first = np.unique(self.columns[features], return_index=True)
+        # How many columns of its group are seen.
+        seen = np.bincount(self.numbers[features][first], minlength=len(self))[self.numbers]
         parts = np.where(features, 1 / np.maximum(seen, 1), 0.0)
         return replace(self, parts=np.where(seen > 0, parts, self.parts))
-
-
-def _counted(numbers: np.ndarray, columns: np.ndarray, n_groups: int) -> np.ndarray:
-    """Return how many columns each group has."""
-    _, first = np.unique(columns, return_index=True)
-    return np.bincount(numbers[first], minlength=n_groups)
 
 
 def check_groups(given: Any, names: np.ndarray | None, p: int) -> FeatureGroups:

@@ -147,7 +147,8 @@ class KnownCases(NamedTuple):
 
     def bracket(self, labels: np.ndarray, centers: np.ndarray, m: int, n: int) -> list[np.ndarray]:
         """Return bounds (runs,) between which the m-th largest of n distances is likely to lie."""
-        ordered = -np.sort(-self.engine.distances(labels, centers), axis=1)
+        distances = self.engine.distances(labels, centers, self.engine.equal_weights())
+        ordered = -np.sort(-distances, axis=1)
         most, place = len(self.cases), m * len(self.cases) / n
         margin = BRACKET_MARGIN * np.sqrt(place * max(1 - place / most, 0)) + 2
         ends = int(np.ceil(place + margin)), int(np.floor(place - margin))
@@ -354,8 +355,7 @@ class BlocksEngine(InBlocks, contract.Engine):
 
     # ---- Passes
 
-    def distances(self, labels, centers, weights=None):
-        weights = self.equal_weights() if weights is None else weights
+    def distances(self, labels, centers, weights):
         known = self._of_columns(np.flatnonzero(weights.any(axis=0)))
         own = (np.ascontiguousarray(each[..., known.columns]) for each in (centers, weights))
         made = Method("distances", **dict(zip(("centers", "weights"), own, strict=True)))
@@ -380,7 +380,8 @@ class BlocksEngine(InBlocks, contract.Engine):
             return super().take_out_farthest(groups, labels, sums, m)
         K, means = sums.counts.shape[1], sums.means()
         low, high = sample.bracket(self.arrays.at(labels, sample.cases), means, m, self.n_cases)
-        made = partial(tasks.examined, centers=means, low=low, high=high, K=K)
+        facts = {"centers": means, "weights": self.equal_weights()}
+        made = partial(tasks.examined, **facts, low=low, high=high, K=K)
         both = self.blocks.make(made, self.node, groups.node, labels.node, keep=True)
         distances = CaseArray(self.blocks, self.blocks.make(attrgetter("distances"), both))
         far, largest = self.farthest(distances, m)

@@ -126,12 +126,13 @@ def examined(
     groups: np.ndarray,
     labels: np.ndarray,
     centers: np.ndarray,
+    weights: np.ndarray,
     low: np.ndarray,
     high: np.ndarray,
     K: int,
 ) -> Examined:
     """Find distances, and what it takes to sum over those above a value in the bracket."""
-    distances = engine.distances(labels, centers=centers)
+    distances = engine.distances(labels, centers=centers, weights=weights)
     beyond = distances > high[:, None]
     near = np.flatnonzero(((distances >= low[:, None]) & ~beyond).any(axis=0))
     sums = engine.sums(np.where(beyond, groups, np.int32(-1)), K)

@@ -336,11 +336,9 @@ class DeviceEngine(contract.Engine):
         facts = sums.counts.shape[1], kept, self.device_frame, self.observed
         return sums.change(*fetch(*passes_array.shift(self.X, *labels, *facts)))
 
-    def distances(self, labels, centers, weights=None):
-        asarray = self.arrays.asarray
-        weights = asarray(self.equal_weights() if weights is None else weights)
-        location, factor, _ = self.device_frame
-        rows = self.X, location, factor, weights, labels
+    def distances(self, labels, centers, weights):
+        asarray, (location, factor, _) = self.arrays.asarray, self.device_frame
+        rows = self.X, location, factor, asarray(weights), labels
         if not self.missing:
             return self.passes.own_distances(*rows, asarray(centers))
         marks = self.observed, asarray((~np.isnan(centers)).astype(float))
