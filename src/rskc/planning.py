@@ -32,7 +32,9 @@ from rskc.inputs.categories import CategoryEncoder, encoded_blocks
 from rskc.inputs.frames import NUMBERS, kinds_of
 from rskc.inputs.validation import check_device, is_word
 from rskc.model.fitting import fit
-from rskc.selection.search import Search
+from rskc.selection.runner import SERIAL_SECONDS
+from rskc.selection.search import Search, with_clusters
+from rskc.selection.stability import FIRST_NUMBERS, FIRST_SPLITS, SMALLEST_CLUSTER, Stability
 from rskc.solver.alternate import Problem
 from rskc.solver.search import auto_starts, search_size
 from rskc.utils.wording import count, in_bytes, in_time
@@ -111,6 +113,11 @@ LONG_WORK = 60_000_000
 CASES_OF_CLUSTER, FEWEST_CASES = 25, 300
 # A search is stopped after this long.
 SEARCH_SECONDS = 1.0
+# How far "auto" goes is seen on so many cases: on twelve tables of 300 to 5,000 as on all of them.
+CASES_OF_AUTO = 300
+# What a reference set takes, as a share of a fit to all cases, where that takes long; and how many
+# numbers of clusters are compared with one cloud.
+SHARE_OF_CLOUD, N_COMPARED = 0.01, 1.5
 # A cell of a larger table takes longer than one of a part: passes leave the caches, and there are
 # more iterations. Settled on eight fits of 200 x 20,000 to 1,600,000 x 20, of which the parts told
 # 0.5 to 1.1 of the time.
@@ -231,9 +238,11 @@ def plan(X: Any, model: Any, sample_weight: Any = None) -> Plan:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if isinstance(model, Search):
-            found = _plan_of_fit(table, model.estimator)
-            least, most = (_search_seconds(X, model) * np.array((1 / SPREAD, SPREAD))).tolist()
-            return replace(found, seconds=(found.seconds[0] + least, found.seconds[1] + most))
+            K, seconds = _search_of(X, table.shape[0], model)
+            chosen = clone(model.estimator).set_params(**with_clusters(model.estimator, K))
+            found = _plan_of_fit(table, chosen)
+            least, most = found.seconds
+            return replace(found, seconds=(least + seconds / SPREAD, most + seconds * SPREAD))
         return _plan_of_fit(table, model)
 
 
@@ -514,19 +523,88 @@ class _Enough(Exception):
     """A search has shown how long it takes."""
 
 
-def _search_seconds(X: Any, search: Search) -> float:
-    """Begin a search, and return how long all its tasks are going to take."""
-    start, (done, expected) = CLOCK(), (0, 1)
+class _Begun:
+    """A search that was begun, with other settings, and when each of its tasks was done.
 
-    def watch(n: int, of: int) -> None:
-        nonlocal done, expected
-        done, expected = n, of
-        if n and CLOCK() - start > SEARCH_SECONDS:  # of no task nothing follows
+    It is stopped after so many seconds and tasks, before the chosen model is fitted, and where
+    ``"auto"`` goes on to more numbers of clusters.
+    """
+
+    def __init__(self, X: Any, search: Search, enough: tuple[float, int], **settings: Any):
+        self.ends, self.n_expected, self.goes_on, self.ended = [CLOCK()], 0, False, False
+        self.enough, self.is_look = enough, settings.get("n_references") == 0
+        settings |= {"progress": self._watch, "n_jobs": 1, "checkpoint": None}
+        self.search: Any = clone(search).set_params(**settings)
+        self.search._refit = self._end
+        with suppress(_Enough):
+            self.search.fit(X)
+
+    def _watch(self, n_done: int, n_expected: int) -> None:
+        self.ends += [CLOCK()] * (n_done + 1 - len(self.ends))
+        self.goes_on = self.is_look and 0 < self.n_expected < n_expected
+        self.n_expected, (most_seconds, fewest) = n_expected, self.enough
+        if self.goes_on or (n_done >= fewest and self.seconds() > most_seconds):
             raise _Enough
 
-    begun = clone(search).set_params(progress=watch, n_jobs=1, checkpoint=None)
-    with suppress(_Enough):
-        begun.fit(X)
-        return CLOCK() - start
-    seconds, rest = CLOCK() - start, expected - done
-    return seconds + seconds * rest / done / min(effective_n_jobs(search.n_jobs), rest or 1)
+    def _end(self, *_: Any) -> None:
+        self.ended = True
+        raise _Enough
+
+    @property
+    def n_done(self) -> int:
+        """How many tasks were done."""
+        return len(self.ends) - 1
+
+    def seconds(self, first: int = 0, last: int = -1) -> float:
+        """Return how long the tasks from one to before another took."""
+        return self.ends[last] - self.ends[first]
+
+
+def _search_of(X: Any, n: int, search: Search) -> tuple[int, float]:
+    """Return a number of clusters that a search may choose, and how long all its tasks take."""
+    numbers, jobs = getattr(search, "n_clusters", None), effective_n_jobs(search.n_jobs)
+    n = min(n, search.max_samples or n)
+    if is_word(numbers, "auto"):
+        numbers = range(2, min(FIRST_NUMBERS, n // SMALLEST_CLUSTER) + 1) or 1
+    tried = np.ravel(search.estimator.n_clusters if numbers is None else numbers)
+    if jobs > 1 and "n_threads" in search.estimator.get_params():
+        search = clone(search).set_params(estimator__n_threads=1)
+    if isinstance(search, Stability) and tried.max() > 1:
+        K, seconds = _stability_of(X, n, search, tried)
+    else:
+        begun, K = _Begun(X, search, (SEARCH_SECONDS, 1)), _middle(tried)
+        seconds = begun.seconds() * (1 if begun.ended else begun.n_expected / begun.n_done)
+    # It begins without processes, which take as long to start.
+    return K, min(seconds, 2 * SERIAL_SECONDS + seconds / jobs)
+
+
+def _middle(numbers: np.ndarray) -> int:
+    return round(float(np.exp(np.log(numbers).mean())))
+
+
+def _stability_of(X: Any, n: int, search: Stability, tried: np.ndarray) -> tuple[int, float]:
+    """Carry over what a number of clusters above the middle takes, and few splits and references.
+
+    Of few cases is seen whether ``"auto"`` goes on.
+    """
+    chosen = _middle(tried)
+    if is_word(search.n_clusters, "auto"):
+        few = {"max_samples": min(n, CASES_OF_AUTO), "n_splits": FIRST_SPLITS, "n_references": 0}
+        begun = _Begun(X, search, (3 * SEARCH_SECONDS, 1), **few)
+        if begun.goes_on:
+            tried = np.arange(2, min(2 * FIRST_NUMBERS, n // SMALLEST_CLUSTER) + 1)
+            chosen = _middle(tried)
+        elif begun.ended:
+            chosen = begun.search.n_clusters_
+    K = int(np.ceil(np.sqrt(np.mean(tried**2.0))))
+    few = {"n_clusters": K, "n_splits": FIRST_SPLITS, "threshold": 0}
+    few["n_references"] = min(2, search.n_references)
+    begun = _Begun(X, search, (SEARCH_SECONDS, 2), **few)
+    of_all, n_splits = begun.seconds(0, 1), min(begun.n_done - 1, FIRST_SPLITS)
+    halves, cloud = begun.seconds(1, 1 + n_splits) / n_splits, SHARE_OF_CLOUD * of_all
+    if (n_more := begun.n_done - 1 - n_splits) > 0:
+        cloud = begun.seconds(1 + n_splits) / n_more
+    # About half of the numbers get all splits.
+    n_halves = len(tried) * (FIRST_SPLITS + search.n_splits) / 2
+    n_clouds = N_COMPARED * chosen * (1 + 2 * search.n_references) * (search.n_references > 0)
+    return chosen, len(tried) * of_all + n_halves * halves + n_clouds * cloud
