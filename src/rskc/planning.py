@@ -34,7 +34,13 @@ from rskc.inputs.validation import check_device, is_word
 from rskc.model.fitting import fit
 from rskc.selection.runner import SERIAL_SECONDS
 from rskc.selection.search import Search, with_clusters
-from rskc.selection.stability import FIRST_NUMBERS, FIRST_SPLITS, SMALLEST_CLUSTER, Stability
+from rskc.selection.stability import (
+    FIRST_NUMBERS,
+    FIRST_SPLITS,
+    SMALLEST_CLUSTER,
+    STABILITY_MARGIN,
+    Stability,
+)
 from rskc.solver.alternate import Problem
 from rskc.solver.search import auto_starts, search_size
 from rskc.utils.wording import count, in_bytes, in_time
@@ -530,9 +536,9 @@ class _Begun:
     ``"auto"`` goes on to more numbers of clusters.
     """
 
-    def __init__(self, X: Any, search: Search, enough: tuple[float, int], **settings: Any):
+    def __init__(self, X: Any, search: Search, most_seconds: float, fewest: int, **settings: Any):
         self.ends, self.n_expected, self.goes_on, self.ended = [CLOCK()], 0, False, False
-        self.enough, self.is_look = enough, settings.get("n_references") == 0
+        self.most_seconds, self.fewest = most_seconds, fewest
         settings |= {"progress": self._watch, "n_jobs": 1, "checkpoint": None}
         self.search: Any = clone(search).set_params(**settings)
         self.search._refit = self._end
@@ -541,9 +547,10 @@ class _Begun:
 
     def _watch(self, n_done: int, n_expected: int) -> None:
         self.ends += [CLOCK()] * (n_done + 1 - len(self.ends))
-        self.goes_on = self.is_look and 0 < self.n_expected < n_expected
-        self.n_expected, (most_seconds, fewest) = n_expected, self.enough
-        if self.goes_on or (n_done >= fewest and self.seconds() > most_seconds):
+        auto = is_word(self.search.get_params().get("n_clusters"), "auto")
+        self.goes_on = auto and 0 < self.n_expected < n_expected
+        self.n_expected = n_expected
+        if self.goes_on or (n_done >= self.fewest and self.seconds() > self.most_seconds):
             raise _Enough
 
     def _end(self, *_: Any) -> None:
@@ -572,7 +579,7 @@ def _search_of(X: Any, n: int, search: Search) -> tuple[int, float]:
     if isinstance(search, Stability) and tried.max() > 1:
         K, seconds = _stability_of(X, n, search, tried)
     else:
-        begun, K = _Begun(X, search, (SEARCH_SECONDS, 1)), _middle(tried)
+        begun, K = _Begun(X, search, SEARCH_SECONDS, 1), _middle(tried)
         seconds = begun.seconds() * (1 if begun.ended else begun.n_expected / begun.n_done)
     # It begins without processes, which take as long to start.
     return K, min(seconds, 2 * SERIAL_SECONDS + seconds / jobs)
@@ -587,24 +594,25 @@ def _stability_of(X: Any, n: int, search: Stability, tried: np.ndarray) -> tuple
 
     Of few cases is seen whether ``"auto"`` goes on.
     """
-    chosen = _middle(tried)
+    chosen, split_on = _middle(tried), 0.5  # the share of numbers that get all splits
     if is_word(search.n_clusters, "auto"):
         few = {"max_samples": min(n, CASES_OF_AUTO), "n_splits": FIRST_SPLITS, "n_references": 0}
-        begun = _Begun(X, search, (3 * SEARCH_SECONDS, 1), **few)
+        begun = _Begun(X, search, 3 * SEARCH_SECONDS, 1, **few)
         if begun.goes_on:
             tried = np.arange(2, min(2 * FIRST_NUMBERS, n // SMALLEST_CLUSTER) + 1)
             chosen = _middle(tried)
         elif begun.ended:
             chosen = begun.search.n_clusters_
+            least = search.near_threshold - STABILITY_MARGIN
+            split_on = float((begun.search.table_.stability >= least).mean())
     K = int(np.ceil(np.sqrt(np.mean(tried**2.0))))
     few = {"n_clusters": K, "n_splits": FIRST_SPLITS, "threshold": 0}
     few["n_references"] = min(2, search.n_references)
-    begun = _Begun(X, search, (SEARCH_SECONDS, 2), **few)
+    begun = _Begun(X, search, SEARCH_SECONDS, 2, **few)
     of_all, n_splits = begun.seconds(0, 1), min(begun.n_done - 1, FIRST_SPLITS)
     halves, cloud = begun.seconds(1, 1 + n_splits) / n_splits, SHARE_OF_CLOUD * of_all
     if (n_more := begun.n_done - 1 - n_splits) > 0:
         cloud = begun.seconds(1 + n_splits) / n_more
-    # About half of the numbers get all splits.
-    n_halves = len(tried) * (FIRST_SPLITS + search.n_splits) / 2
+    n_halves = len(tried) * (FIRST_SPLITS + split_on * (search.n_splits - FIRST_SPLITS))
     n_clouds = N_COMPARED * chosen * (1 + 2 * search.n_references) * (search.n_references > 0)
     return chosen, len(tried) * of_all + n_halves * halves + n_clouds * cloud
