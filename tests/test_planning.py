@@ -175,7 +175,7 @@ def test_parts_on_a_gpu_are_large_and_told_by_their_line(n, fitted, expected, mo
     monkeypatch.setattr(planning._Parts, "fit", lambda *args: None)
     monkeypatch.setattr(planning, "GPU_CELLS", (1000, 4000))
     table = planning.AnyTable.of(np.zeros((n, 10)), None)
-    needs = planning._needs_of_gpu(planning._Parts(table, RobustSparseKMeans(), table.shape))
+    needs = planning._needs_of_gpu(planning._Parts(table, RobustSparseKMeans(2), table.shape))
     assert took == fitted
     assert needs.seconds == pytest.approx(expected)
     assert needs.peak == pytest.approx(500 + 10 * n)

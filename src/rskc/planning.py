@@ -426,7 +426,8 @@ def _searched(parts: _Parts) -> list[_Took]:
 def _needs_of_gpu(parts: _Parts) -> _Needs:
     """Fit two large parts, or the whole, once kernels are compiled."""
     n, p = parts.whole
-    sizes = [min(n, cells // p) for cells in GPU_CELLS]
+    fewest = CASES_OF_CLUSTER * parts.model.n_clusters
+    sizes = [min(n, max(cells // p, fewest)) for cells in GPU_CELLS]
     parts.fit(parts.table.part(sizes[0], p), sizes[0] / n)
     known = sizes[-1] == n
     took = [parts.traced(parts.table.part(rows, p), rows / n) for rows in sizes[known:]]
@@ -459,7 +460,7 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     X, (n, p), scheduler, even = table.X, table.shape, scheduler_for(), 1
     n_blocks, wanted = len(X.chunks[0]), LONG_WORK // (p * model.n_clusters)
     if model.device is not None:
-        from rskc.engines.blocks.devices import DEVICE_THREADS, cut
+        from rskc.engines.blocks.devices import BLOCKS_IN_WORK, DEVICE_THREADS, cut, free_on
 
         scheduler.most_threads = DEVICE_THREADS
         if model.device.startswith("cuda"):
@@ -484,42 +485,35 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
         if is_dask(X):
             own = model
             settings = {"rskc.memory": int(budget * share) + 1, "scheduler": "threads"}
-            settings |= _device_memory(model.device, scheduler, X, share, n_blocks)
+            if model.device is not None:  # what is kept there is the same share
+                kept = scheduler.device_budget(partial(free_on, model.device)) * share
+                more = threads * (1 / X.numblocks[0] - 1 / n_blocks)
+                settings["rskc.device-memory"] = int(kept + BLOCKS_IN_WORK * more * X.nbytes) + 1
         with dask.config.set(settings):
             start = CLOCK()
             replace(parts, model=own).fit(AnyTable(X, None), share, few)
             return CLOCK() - start
 
-    in_blocks = fit_of(counted.table(n_counted, X))
-    reads, engine, why = counted.cells / first.size, "blocks", "X is in blocks of Dask"
+    engine, why = "blocks", "X is in blocks of Dask"
     if model.device is None:
         needs = _needs(parts)
-        tasks = max(in_blocks - fit_of(first), 0.0) * n_blocks / n_counted
     else:
         engine, why = "blocks on a device", f"passes over blocks are made on {model.device}"
-        reads = 1.0 if hasattr(X, "are_views") else reads
         seconds, peak = _carried(_searched(parts), parts.size * p, 0.5)
         needs = _Needs(seconds, peak, peak, SPREAD)
+    in_memory, in_blocks = fit_of(first), fit_of(counted.table(n_counted, X))
+    tasks = max(in_blocks - in_memory, 0.0) * n_blocks / n_counted
+    reads = 1.0 if hasattr(X, "are_views") else counted.cells / first.size
+    if model.device is not None:
         # Of blocks as large as those of the whole, now that kernels are compiled.
         in_blocks = fit_of(cut(known, -(-len(known) // n_counted)))
-        tasks = max(in_blocks - fit_of(first), 0.0) * n / len(known)
+        tasks = max(in_blocks - in_memory, 0.0) * n / len(known)
     kept = needs.peak + (table.n_bytes if table.n_bytes <= budget / 2 else 0)
     work = BLOCK_SHARE * table.n_bytes * min(threads, n_blocks) / n_blocks
     sample = parts.size * p * known.itemsize
     most = CASE_BYTES * n + min(budget, kept) + max(work, needs.of_search) + sample
     time = needs.range(reads * a_read + tasks)
     return Plan(engine, why, n, p, reads, table.n_bytes, int(most), time)
-
-
-def _device_memory(device: str | None, scheduler: Any, X: Any, share: float, n_blocks: int) -> dict:
-    """Return the memory of a device for a share of a table: what is kept of it is the same."""
-    if device is None:
-        return {}
-    from rskc.engines.blocks.devices import BLOCKS_IN_WORK, free_on
-
-    budget = scheduler.device_budget(partial(free_on, device)) * share
-    more = scheduler.n_threads * (1 / X.numblocks[0] - 1 / n_blocks)
-    return {"rskc.device-memory": int(budget + BLOCKS_IN_WORK * more * X.nbytes) + 1}
 
 
 # ---- A search
