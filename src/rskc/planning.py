@@ -7,7 +7,8 @@ and by the passes of the fit itself, and what they take is carried over to all c
 
 Most cases of a large table are seen after the search alone, so that a part of many cases whose
 search is small tells c. Memory is in proportion to the cells, once limits of memory shrink with the
-part too. A search is begun, and stopped after a second.
+part too. On a GPU few cells take as long as many: two large parts are fitted there. A search is
+begun, with one number of clusters and few repeats, and stopped after a second.
 """
 
 from __future__ import annotations
@@ -588,17 +589,18 @@ def _stability_of(X: Any, n: int, search: Stability, tried: np.ndarray) -> tuple
 
     Of few cases is seen whether ``"auto"`` goes on.
     """
-    chosen, split_on = _middle(tried), 0.5  # the share of numbers that get all splits
+    chosen, compared, split_on = _middle(tried), N_COMPARED, 0.5  # of the numbers get all splits
     if is_word(search.n_clusters, "auto"):
         few = {"max_samples": min(n, CASES_OF_AUTO), "n_splits": FIRST_SPLITS, "n_references": 0}
-        begun = _Begun(X, search, 3 * SEARCH_SECONDS, 1, **few)
+        begun = _Begun(X, search, 4 * SEARCH_SECONDS, 1, **few)
         if begun.goes_on:
             tried = np.arange(2, min(2 * FIRST_NUMBERS, n // SMALLEST_CLUSTER) + 1)
             chosen = _middle(tried)
         elif begun.ended:
             chosen = begun.search.n_clusters_
-            least = search.near_threshold - STABILITY_MARGIN
-            split_on = float((begun.search.table_.stability >= least).mean())
+            stability = begun.search.table_.stability
+            split_on = (stability >= search.near_threshold - STABILITY_MARGIN).mean()
+            compared = min(compared, (stability >= search.near_threshold).sum())
     K = int(np.ceil(np.sqrt(np.mean(tried**2.0))))
     few = {"n_clusters": K, "n_splits": FIRST_SPLITS, "threshold": 0}
     few["n_references"] = min(2, search.n_references)
@@ -608,5 +610,5 @@ def _stability_of(X: Any, n: int, search: Stability, tried: np.ndarray) -> tuple
     if (n_more := begun.n_done - 1 - n_splits) > 0:
         cloud = begun.seconds(1 + n_splits) / n_more
     n_halves = len(tried) * (FIRST_SPLITS + split_on * (search.n_splits - FIRST_SPLITS))
-    n_clouds = N_COMPARED * chosen * (1 + 2 * search.n_references) * (search.n_references > 0)
+    n_clouds = compared * chosen * (1 + 2 * search.n_references) * (search.n_references > 0)
     return chosen, len(tried) * of_all + n_halves * halves + n_clouds * cloud
