@@ -2,9 +2,7 @@
 
 import copy
 import enum
-import errno
 import hashlib
-import os
 import pickle
 from fractions import Fraction
 
@@ -329,23 +327,3 @@ def test_a_size_that_is_a_lie_is_refused(saved_bytes, path):
     changed[place + 20 : place + 28] = (2**31).to_bytes(4, "little") * 2
     path.write_bytes(bytes(changed) + hashlib.sha256(changed).hexdigest().encode())
     assert "larger than the file" in refusal(path)
-
-
-# --- Whole or not at all -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()]
-)
-def test_a_failed_save_leaves_the_old_model(path, monkeypatch, error):
-    save(MODEL, path)
-    old = path.read_bytes()
-
-    def fail(*args):
-        raise error
-
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(type(error)):
-        save(fitted(n_clusters=2), path)
-    assert path.read_bytes() == old
-    assert os.listdir(path.parent) == [path.name]

@@ -101,11 +101,14 @@ def test_the_encoder_checks_shape_and_kind(X, words):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_fit_is_the_same_in_blocks(frame, n_blocks, weighted):
     dask = pytest.importorskip("dask.dataframe")
-    frame = frame.assign(letter=frame.letter.where(np.arange(len(frame)) % 7 > 0))
+    cases = np.arange(len(frame))
+    frame = frame.assign(letter=frame.letter.where(cases % 7 > 0))
+    frame = frame.assign(grade=cases % 3, ward=cases // 3 % 2)  # numbers that stand for categories
+    asked = {"categorical": ["ward"], "ordinal": ["grade"]} if weighted else {}
     weights = np.random.default_rng(0).integers(1, 4, len(frame)) if weighted else None
     blocks = dask.from_pandas(frame, npartitions=n_blocks)
-    expected = RobustSparseKMeans(2, random_state=0).fit(frame, sample_weight=weights)
-    model = RobustSparseKMeans(2, random_state=0).fit(blocks, sample_weight=weights)
+    expected = RobustSparseKMeans(2, random_state=0, **asked).fit(frame, sample_weight=weights)
+    model = RobustSparseKMeans(2, random_state=0, **asked).fit(blocks, sample_weight=weights)
     assert model.encoder_.columns_ == expected.encoder_.columns_
     assert_array_equal(model.labels_, expected.labels_)
     assert_allclose(model.feature_weights_, expected.feature_weights_, rtol=1e-9, atol=1e-12)
@@ -113,16 +116,6 @@ def test_a_fit_is_the_same_in_blocks(frame, n_blocks, weighted):
     assert model.n_missing_ == expected.n_missing_
     assert_array_equal(model.predict(blocks), expected.predict(frame))
     assert_allclose(expected.transform(blocks), expected.transform(frame))
-
-
-def test_blocks_of_numbers_that_stand_for_categories(frame):
-    dask = pytest.importorskip("dask.dataframe")
-    grades = frame.assign(grade=np.arange(len(frame)) % 3, ward=np.arange(len(frame)) // 3 % 2)
-    asked = {"categorical": ["ward"], "ordinal": ["grade"], "random_state": 0}
-    expected = RobustSparseKMeans(2, **asked).fit(grades)
-    model = RobustSparseKMeans(2, **asked).fit(dask.from_pandas(grades, npartitions=2))
-    assert model.encoder_.columns_ == expected.encoder_.columns_
-    assert_array_equal(model.labels_, expected.labels_)
 
 
 def test_of_blocks_only_columns_that_are_wanted_are_read(frame):
@@ -144,7 +137,7 @@ def test_what_blocks_cannot_hold(frame, model, monkeypatch):
     with pytest.raises(ValueError, match="fitted to categories, which need a data frame"):
         model.predict(array)
     days = frame.assign(day=pd.Timestamp("2026-01-01"))
-    with pytest.raises(ValueError, match="Column 'day' of X holds dates"):
+    with pytest.raises(ValueError, match=r"does not in 'day' \(dates\)"):
         RobustSparseKMeans(2).fit(dask.from_pandas(days, npartitions=2))
     monkeypatch.setattr("rskc.inputs.categories.MOST_IN_BLOCKS", 2)
     with pytest.raises(ValueError, match="more than 2 categories; leave the column out"):

@@ -81,11 +81,8 @@ def test_frames_are_warned_of(library):
         made = pytest.importorskip("polars").from_pandas(made)
     with pytest.warns(ColumnWarning) as warned:
         RobustSparseKMeans(2, n_init=2, random_state=0).fit(made)
-    remedies = {"pandas": ["X.set_index('id')", "X.drop(columns='label')"]}
-    remedies["polars"] = ["X.drop('id')", "X.drop('label')"]
-    for each, name, remedy in zip(warned, ("id", "label"), remedies[library], strict=True):
+    for each, name in zip(warned, ("id", "label"), strict=True):
         assert f"Column '{name}' of X" in str(each.message)
-        assert str(each.message).endswith(f"leave it out: {remedy}.")
         assert each.filename == __file__
 
 

@@ -91,11 +91,6 @@ def _harmless(pl: Any, text: Any) -> Any:
     return pl.when(formula).then(pl.lit("'") + text).otherwise(text).name.keep()
 
 
-def harmless(text: str) -> str:
-    """Return a text with an apostrophe in front if spreadsheets would run it as a formula."""
-    return f"'{text}" if as_number(text) is None and re.match(FORMULA, text) else text
-
-
 def write_ranked_lists(model: Any, X: Any, folder: str | os.PathLike) -> list[Path]:
     """Write for each cluster all features, ranked by their effect, as enrichment tools read them.
 
@@ -125,7 +120,8 @@ def write_ranked_lists(model: Any, X: Any, folder: str | os.PathLike) -> list[Pa
             "One cluster has nothing to be compared with, so no features can be ranked for it."
         )
     # A tab or a line end in a name would be one of the file.
-    words = [harmless(" ".join(as_utf8(str(name)).split())) for name in names]
+    words = [" ".join(as_utf8(str(name)).split()) for name in names]
+    words = [f"'{x}" if as_number(x) is None and re.match(FORMULA, x) else x for x in words]
     paths = []
     for k, scores in enumerate(effects):
         order = np.argsort(-scores, kind="stable")

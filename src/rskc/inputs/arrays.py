@@ -164,16 +164,12 @@ def warn_of_numbers(X: Any, checked: Any) -> None:
     if names is None or not isinstance(checked, np.ndarray):
         return
     for column in recognize([str(name) for name in names], checked).values():
-        remedy = "X.drop(...)"
-        if hasattr(X, "set_index"):  # of pandas
-            remedy = "X.set_index(...)" if column.kind == "id" else "X.drop(columns=...)"
         warn_user(
             ColumnWarning(
                 "Column {name} of X {why}, and is clustered as a measurement; if it is none, leave "
-                "it out: {remedy}.",
+                "it out.",
                 name=repr(column.name),
                 why=column.why,
-                remedy=remedy.replace("...", repr(column.name)),
             )
         )
 

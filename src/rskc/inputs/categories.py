@@ -105,10 +105,10 @@ class ColumnCode(NamedTuple):
         """Make it of what a file has; ValueError if no fit makes it."""
         lengths = {NUMBERS: 0, ORDINAL: 1, CATEGORY: len(categories)}
         values = np.array([*scales, center], np.float64)
-        if kind not in lengths or len(scales) != lengths[kind] or not np.isfinite(values).all():
+        are_numbers = np.isfinite(values).all() and (values[:-1] > 0).all()
+        are_texts = all(type(category) is str for category in categories)
+        if len(scales) != lengths.get(kind) or not are_numbers or not are_texts:
             raise ValueError("encoder_ is none that a fit makes")
-        if not all(type(category) is str for category in categories) or (values[:-1] <= 0).any():
-            raise ValueError("encoder_ has categories that are no text, or scales that are none")
         return cls(kind, tuple(categories), tuple(values[:-1].tolist()), float(center))
 
     @property
@@ -124,11 +124,6 @@ class ColumnCode(NamedTuple):
         scales = np.array(self.scales)
         shares = VARIANCE / (scales**2 * (len(scales) - 1))
         return (1 - shares) / (len(scales) - 1)
-
-    @property
-    def units(self) -> np.ndarray:
-        """What each indicator is multiplied by; 1 for numbers and ranks."""
-        return np.array(self.scales if self.kind == CATEGORY and self.scales else (1.0,))
 
     def names(self, name: str) -> list[str]:
         """Return the names of the features of a column with this name."""
@@ -327,7 +322,8 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
     @property
     def units(self) -> np.ndarray:
         """What an indicator is multiplied by; 1 for numbers and ranks."""
-        return np.concatenate([code.units for code in self.columns_])
+        scales = (code.scales if code.kind == CATEGORY else () for code in self.columns_)
+        return np.concatenate([each or (1.0,) for each in scales])
 
     @property
     def indicators(self) -> np.ndarray:

@@ -89,13 +89,11 @@ def as_number(text: str) -> float | None:
 def refusal(bad: Mapping[str, str]) -> str:
     """Say which columns hold what is no number and no category."""
     words = {"mixed": "both numbers and text", "category": "text"}
-    kinds = {name: words.get(kind, kind) for name, kind in bad.items()}
-    name, kind = next(iter(kinds.items()))
-    what, them = f"Column {name!r} of X holds {kind}", "it"
-    if len(kinds) > 1:
-        named = [f"{shortened(name, 60)!r} ({kind})" for name, kind in kinds.items()]
-        what, them = f"Columns of X hold no numbers: {', '.join(named[:5])}", "them"
-    return f"{what}; leave {them} out, or make numbers of {them} first."
+    named = [f"{shortened(name, 60)!r} ({words.get(kind, kind)})" for name, kind in bad.items()]
+    return (
+        f"X must hold numbers, and does not in {', '.join(named[:5])}; leave out such columns, or "
+        "make numbers of them first."
+    )
 
 
 def cells_of(values: Any) -> list[Any]:
@@ -110,17 +108,13 @@ def is_missing(value: Any) -> bool:
 
 def codes_of(values: Any) -> tuple[np.ndarray, list[str]]:
     """Return the cells of a column as numbers of texts, -1 where missing, and these texts."""
+    import pandas as pd
+
+    cells = values if hasattr(values, "iloc") else np.array(cells_of(values), object)
+    codes, found = pd.factorize(cells)
     places: dict[str, int] = {}
-    if hasattr(getattr(values, "cat", None), "codes"):  # of pandas: few values, and their numbers
-        categories = map(text_of, values.cat.categories)
-        numbers = [places.setdefault(text, len(places)) for text in categories]
-        return np.array([*numbers, -1])[values.cat.codes], list(places)
-    codes: dict[Any, int] = {None: -1}
-    keys = [None if is_missing(cell) else (type(cell) is bool, cell) for cell in cells_of(values)]
-    for key in dict.fromkeys(keys):
-        if key is not None:
-            codes[key] = places.setdefault(text_of(key[1]), len(places))
-    return np.array([codes[key] for key in keys], np.int64), list(places)
+    numbers = [places.setdefault(text_of(value), len(places)) for value in found]
+    return np.array([*numbers, -1])[codes], list(places)
 
 
 def text_of(value: Any) -> str:
