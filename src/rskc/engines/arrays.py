@@ -317,6 +317,7 @@ class ArrayOps:
     def __init__(self, masses: np.ndarray | None = None):
         self.masses: Any = masses  # (n,) of the engine's kind; None where all cases count the same
         self.host_masses: Any = masses  # the same in memory
+        self.there: dict[str, Any] = {}  # what it takes to make an array where the data are
 
     # ---- What differs between kinds of arrays: here, NumPy's
 

@@ -502,7 +502,8 @@ class Engine(CaseData):
         return self.xp.asarray(roots, dtype=self._type_of_data)
 
     def _to_all(self, centers: np.ndarray, weights: np.ndarray) -> Any:
-        labels = self.arrays.from_numpy(np.zeros((len(centers), self.n_cases), np.int32))
+        shape, there = (len(centers), self.n_cases), self.arrays.there
+        labels = self.xp.zeros(shape, dtype=self.xp.int32, **there)
         return self.distances(labels, centers[:, None, :], weights[None]).T
 
     def sums_near(self, known: Summed | None, groups: Any, K: int) -> Sums:

@@ -49,6 +49,7 @@ class DeviceOps(ArrayOps):
 
     def __init__(self, like: Any, masses: np.ndarray | None = None):
         self.xp, self.device = array_namespace(like), device(like)
+        self.there = {"device": self.device}
         self.concatenate = self.xp.concat
         self.host_masses = masses
         self.masses = None if masses is None else self.asarray(masses)
