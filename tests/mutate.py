@@ -27,7 +27,7 @@ TESTS = {
     "solver": ("solver_rules", "solver", "split_merge", "estimator", "missing", "automatic"),
     "metrics.py": ("metrics", "reviewed"),
     "estimator.py": ("estimator", "sklearn", "bad_input", "fitted", "automatic"),
-    "selection": ("findings", "search", "clest", "gap", "grid", "stability", "reviewed"),
+    "selection": ("search", "clest", "gap", "grid", "stability", "reviewed"),
     "comparison.py": ("comparison", "reviewed"),
     "markers.py": ("markers", "reviewed"),
     "model": ("reviewed", "fitted", "automatic", "cells", "missing", "estimator", "groups"),
