@@ -93,9 +93,11 @@ def test_single_precision_whole_numbers_and_empty_cells():
         "mixed.parquet", index=False
     )
     for name, dtype in (("single.parquet", "f4"), ("mixed.parquet", "f8")):
-        table = open_blocks(name)
-        assert table.dtype == dtype
-        assert_array_equal(table.read_features(table.pieces[0]), read_table(name).data)
+        for marks in ((), ("0", "4")):
+            table = open_blocks(name, missing_values=marks)
+            assert table.dtype == dtype
+            known = read_table(name, missing_values=marks).data
+            assert_array_equal(table.read_features(table.pieces[0]), known)
 
 
 def test_blocks_of_a_matrix(monkeypatch):

@@ -144,8 +144,9 @@ class BlockTable(ColumnRoles):
                     codes[name][rows] = np.array([*(known[value] for value in values), -1])[numbers]
                 for name in sides:
                     texts[name][rows] = batch[name].to_pylist()
-        for value in filter(None, map(as_number, self.missing_values)):
-            cells[cells == value] = np.nan
+        for marker in self.missing_values:
+            if (value := as_number(marker)) is not None:
+                cells[cells == value] = np.nan
         # A sum shows that all are finite, mostly, without an array as large as the block.
         if not np.isfinite(np.sum(cells)) and (outlying := np.isinf(cells).any(axis=0)).any():
             column = shown(names[int(outlying.argmax())])
