@@ -13,8 +13,10 @@ import rskc
 from rskc import RobustSparseKMeans, planning
 from rskc.datasets import make_simulation
 from rskc.model import fitting
-from rskc.selection import Stability
+from rskc.selection import Stability, cloud, halves
+from rskc.selection.search import fit_quietly
 from rskc.utils.wording import in_bytes
+from search_kinds import corners, search_of
 from skips import skip_without
 
 # Shapes and settings that no constant of rskc.planning was settled on.
@@ -126,20 +128,57 @@ def test_tables_and_models_of_all_kinds_are_planned(data, kind):
     assert told.peak_bytes > told.data_bytes > 0
 
 
-def test_a_search_takes_longer_than_its_model(data):
-    model = RobustSparseKMeans(3, n_init=2, random_state=0)
-    search = Stability(model, [2, 3], n_splits=2, n_references=2, random_state=0, n_jobs=1)
-    told = rskc.plan(data, search)
-    assert told.expected_seconds > rskc.plan(data, model).expected_seconds
+@pytest.mark.parametrize("numbers", [range(2, 7), "auto"])
+def test_a_search_takes_the_fits_that_were_told(data, numbers, monkeypatch):
+    """The clock counts fits; all of a search are made in one process."""
+    number = [0.0]
+
+    def counted(*args):
+        number[0] += 1
+        return fit_quietly(*args)
+
+    monkeypatch.setattr(halves, "fit_quietly", counted)
+    monkeypatch.setattr(cloud, "fit_quietly", counted)
+    monkeypatch.setattr(planning, "CLOCK", lambda: number[0])
+    monkeypatch.setattr(planning, "SEARCH_SECONDS", np.inf)
+    model = RobustSparseKMeans(3, trim=0.05, n_init=2, random_state=0)
+    search = Stability(model, numbers, n_references=0, random_state=0, n_jobs=1)
+    told = rskc.plan(data, search).expected_seconds
     assert not hasattr(search, "table_")
     assert search.progress is True
+    number[0] = 0.0
+    search.fit(data)
+    assert 0.5 < number[0] / told < 2
 
 
-def test_a_search_is_not_stopped_before_its_first_task(data, monkeypatch):
+@pytest.mark.parametrize("kind", ["Clest", "GapL1", "GridSearch", "Stability"])
+def test_every_kind_of_search_is_planned_from_its_first_task_on(kind, monkeypatch):
     monkeypatch.setattr(planning, "SEARCH_SECONDS", 0.0)
-    model = RobustSparseKMeans(3, n_init=2, random_state=0)
-    search = Stability(model, [2, 3], n_splits=2, n_references=2, random_state=0, n_jobs=1)
-    assert rskc.plan(data, search).expected_seconds > 0
+    search = search_of(kind)
+    alone = rskc.plan(corners(), search.estimator).expected_seconds
+    assert rskc.plan(corners(), search).seconds[1] > 0 < alone
+
+
+@pytest.mark.parametrize(
+    ("n", "fitted", "expected"),
+    [(50, [50], 1.5), (400, [400], 5.0), (4000, [100, 400], 41.0)],
+)
+def test_parts_on_a_gpu_are_large_and_told_by_their_line(n, fitted, expected, monkeypatch):
+    """Few cells take 1 second more than in proportion, which does not grow with the table."""
+    took = []
+
+    def traced(parts, part, share, n_searched=None):
+        took.append(part.shape[0])
+        return planning._Took(part.n_cells, 1 + part.n_cells / 1000, 0.0, 500.0 + part.n_cells)
+
+    monkeypatch.setattr(planning._Parts, "traced", traced)
+    monkeypatch.setattr(planning._Parts, "fit", lambda *args: None)
+    monkeypatch.setattr(planning, "GPU_CELLS", (1000, 4000))
+    table = planning.AnyTable.of(np.zeros((n, 10)), None)
+    needs = planning._needs_of_gpu(planning._Parts(table, RobustSparseKMeans(2), table.shape))
+    assert took == fitted
+    assert needs.seconds == pytest.approx(expected)
+    assert needs.peak == pytest.approx(500 + 10 * n)
 
 
 def test_reads_of_blocks_are_counted():

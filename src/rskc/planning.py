@@ -7,7 +7,8 @@ and by the passes of the fit itself, and what they take is carried over to all c
 
 Most cases of a large table are seen after the search alone, so that a part of many cases whose
 search is small tells c. Memory is in proportion to the cells, once limits of memory shrink with the
-part too. A search is begun, and stopped after a second.
+part too. On a GPU few cells take as long as many: two large parts are fitted there. A search is
+begun, with one number of clusters and few repeats, and stopped after a second.
 """
 
 from __future__ import annotations
@@ -32,7 +33,15 @@ from rskc.inputs.categories import CategoryEncoder, encoded_blocks
 from rskc.inputs.frames import NUMBERS, kinds_of
 from rskc.inputs.validation import check_device, is_word
 from rskc.model.fitting import fit
-from rskc.selection.search import Search
+from rskc.selection.runner import SERIAL_SECONDS
+from rskc.selection.search import Search, with_clusters
+from rskc.selection.stability import (
+    FIRST_NUMBERS,
+    FIRST_SPLITS,
+    SMALLEST_CLUSTER,
+    STABILITY_MARGIN,
+    Stability,
+)
 from rskc.solver.alternate import Problem
 from rskc.solver.search import auto_starts, search_size
 from rskc.utils.wording import count, in_bytes, in_time
@@ -111,6 +120,11 @@ LONG_WORK = 60_000_000
 CASES_OF_CLUSTER, FEWEST_CASES = 25, 300
 # A search is stopped after this long.
 SEARCH_SECONDS = 1.0
+# How far "auto" goes is seen on so many cases: on twelve tables of 300 to 5,000 as on all of them.
+CASES_OF_AUTO = 300
+# What a reference set takes, as a share of a fit to all cases, where that takes long; and how many
+# numbers of clusters are compared with one cloud.
+SHARE_OF_CLOUD, N_COMPARED = 0.01, 1.5
 # A cell of a larger table takes longer than one of a part: passes leave the caches, and there are
 # more iterations. Settled on eight fits of 200 x 20,000 to 1,600,000 x 20, of which the parts told
 # 0.5 to 1.1 of the time.
@@ -121,6 +135,13 @@ SPREAD, KNOWN_SPREAD = 1.6, 1.2
 CASE_BYTES, BLOCK_SHARE = 40, 4.5
 # Blocks of the part whose reads are counted.
 COUNTED_BLOCKS, COUNTED_CELLS = 8, 2**19
+# Cells of the parts on a GPU, where few take as long as 2**26 do, and work arrays are as large from
+# there on. A cell more takes at least this share of what one of the last part has taken: the time
+# of few depends on their iterations.
+GPU_CELLS, LEAST_OF_GPU = (2**26, 2**29), 0.2
+# Of blocks on a GPU, the most bytes of a part; and parts have a multiple of so many cases, since
+# kernels are compiled apart for numbers that 16 does not divide.
+GPU_BYTES, EVEN = 2**30, 10_240
 
 
 @dataclass(frozen=True)
@@ -224,9 +245,11 @@ def plan(X: Any, model: Any, sample_weight: Any = None) -> Plan:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if isinstance(model, Search):
-            found = _plan_of_fit(table, model.estimator)
-            least, most = (_search_seconds(X, model) * np.array((1 / SPREAD, SPREAD))).tolist()
-            return replace(found, seconds=(found.seconds[0] + least, found.seconds[1] + most))
+            K, seconds = _search_of(X, table.shape[0], model)
+            chosen = clone(model.estimator).set_params(**with_clusters(model.estimator, K))
+            found = _plan_of_fit(table, chosen)
+            least, most = found.seconds
+            return replace(found, seconds=(least + seconds / SPREAD, most + seconds * SPREAD))
         return _plan_of_fit(table, model)
 
 
@@ -249,7 +272,12 @@ class _Parts:
     table: AnyTable  # the whole, or what was read of it
     model: Any
     whole: tuple[int, int]
-    in_blocks: bool = False  # so that parts in memory stay there
+
+    @property
+    def place(self) -> str:
+        """The name of the device of a fit, "cpu" if it has none."""
+        X = self.table.X
+        return str(X.device) if is_on_device(X) else self.model.device or "cpu"
 
     @cached_property
     def size(self) -> int:
@@ -260,16 +288,14 @@ class _Parts:
     def traced(self, part: AnyTable, share: float, n_searched: int | None = None) -> _Took:
         """Fit a part, which is such a share of the whole; return what that took."""
         start, worked = CLOCK(), time.process_time()
-        with _traced(_place_of(part.X, self.model)) as peak:
+        with _traced(self.place) as peak:
             self.fit(part, share, n_searched)
         return _Took(part.n_cells, CLOCK() - start, time.process_time() - worked, peak[0])
 
-    def fit(self, part: AnyTable, share: float, n_searched: int | None) -> None:
+    def fit(self, part: AnyTable, share: float, n_searched: int | None = None) -> None:
         """Fit a part, with the settings of the whole, and as many restarts."""
         model, p, n_features = clone(self.model), part.shape[1], self.whole[1]
         model.set_params(verbose=0, random_state=0)
-        if self.in_blocks and not is_dask(part.X):
-            model.set_params(device=None)
         if is_word(model.n_init, "auto") and isinstance(model.init, str):
             bound = None if model.l1_bound is None else 2.0
             problem = Problem(model.n_clusters, l1_bound=bound, n_features=model.n_features)
@@ -309,11 +335,6 @@ class _Parts:
         asked = [known.get(name) for name in ("feature_groups", "categorical", "ordinal")]
         numbers = kinds is None or all(getattr(kind, "kind", "O") in "biuf" for kind in kinds)
         return all(each is None for each in asked) and isinstance(known["init"], str) and numbers
-
-
-def _place_of(X: Any, model: Any) -> str:
-    """Return the name of the device of a fit, "cpu" if it has none."""
-    return str(X.device) if is_on_device(X) else model.device or "cpu"
 
 
 @contextmanager
@@ -360,31 +381,25 @@ class _Needs(NamedTuple):
 def _plan_of_fit(table: AnyTable, model: Any) -> Plan:
     engine, why = "memory", "X is in memory"
     if model.device is not None and isinstance(table.X, np.ndarray):
-        from rskc.engines.blocks.devices import placed
+        from rskc.engines.blocks.devices import fits_on, placed
 
-        X = placed(table.X, check_device(model.device, table.X))
-        if is_dask(X):
-            return _plan_of_blocks(AnyTable(X, table.weights), model)
         engine, why = "device", f"all of X fits on {model.device}"
+        if not fits_on(check_device(model.device, table.X), table.X):
+            return _plan_of_blocks(AnyTable(placed(table.X, model.device), table.weights), model)
     if is_dask(table.X):
         return _plan_of_blocks(table, model)
     if is_on_device(table.X):
         engine, why = "device", f"X is on {table.X.device}"
-    needs = _needs(_Parts(table, model, table.shape))
+    parts = _Parts(table, model, table.shape)
+    needs = _needs_of_gpu(parts) if parts.place.startswith("cuda") else _needs(parts)
     peak = table.n_bytes + int(needs.peak)
     return Plan(engine, why, *table.shape, 1, table.n_bytes, peak, needs.range())
 
 
 def _needs(parts: _Parts) -> _Needs:
     """Fit parts, larger ones while they are quick, and carry over what they take."""
-    (n, p), searched, took = parts.whole, parts.size * parts.whole[1], []
-    for size in parts.sizes():
-        part = parts.table.part(*size)
-        took.append(parts.traced(part, part.n_cells / searched))
-        if len(took) > 1 and STEP * took[-1].work > MOST_SECONDS:
-            break
-    seconds = _carried_to(searched, [(one.cells, one.seconds) for one in took], 0.5)
-    peak = _carried_to(searched, [(one.cells, one.peak) for one in took], 0.0)
+    (n, p), took = parts.whole, _searched(parts)
+    seconds, peak = _carried(took, parts.size * p, 0.5)
     if took[-1].cells == n * p:  # the whole was fitted
         return _Needs(seconds, peak, peak, KNOWN_SPREAD)
     if parts.size == n:
@@ -392,28 +407,48 @@ def _needs(parts: _Parts) -> _Needs:
     few, columns = next(parts.sizes())
     rows = min(n // STEP, max(STEP * few, LONG_WORK // (columns * parts.model.n_clusters)))
     share = rows * columns / (n * p)
-    part = parts.table.part(rows, columns)
-    if parts.in_blocks and parts.model.device is not None:
-        from rskc.engines.blocks.devices import cut
-
-        part = AnyTable(cut(part.X, -(-rows // COUNTED_BLOCKS)), part.weights)
-    last = parts.traced(part, share, few)
+    last = parts.traced(parts.table.part(rows, columns), share, few)
     a_cell = max(last.seconds - took[0].seconds, 0.0) / (last.cells - took[0].cells)
     seconds = LARGE_TABLE_FACTOR * (seconds + a_cell * n * p)
     return _Needs(seconds, max(peak, last.peak / share), peak, SPREAD)
 
 
-def _carried_to(cells: int, amounts: list[tuple[int, float]], least: float) -> float:
-    """Return the amount for so many cells, by the line through those of the last two parts.
+def _searched(parts: _Parts) -> list[_Took]:
+    """Fit parts of what is searched on, larger ones while they are quick."""
+    took: list[_Took] = []
+    for size in parts.sizes():
+        part = parts.table.part(*size)
+        took.append(parts.traced(part, part.n_cells / (parts.size * parts.whole[1])))
+        if len(took) > 1 and STEP * took[-1].work > MOST_SECONDS:
+            break
+    return took
 
-    A cell more takes at least a share of what a cell of the last part has taken.
+
+def _needs_of_gpu(parts: _Parts) -> _Needs:
+    """Fit two large parts, or the whole, once kernels are compiled."""
+    n, p = parts.whole
+    fewest = CASES_OF_CLUSTER * parts.model.n_clusters
+    sizes = [min(n, max(cells // p, fewest)) for cells in GPU_CELLS]
+    parts.fit(parts.table.part(sizes[0], p), sizes[0] / n)
+    known = sizes[-1] == n
+    took = [parts.traced(parts.table.part(rows, p), rows / n) for rows in sizes[known:]]
+    seconds, peak = _carried(took, n * p, LEAST_OF_GPU)
+    return _Needs(seconds, peak, peak, KNOWN_SPREAD if known else SPREAD)
+
+
+def _carried(took: list[_Took], cells: int, least: float) -> tuple[float, float]:
+    """Return seconds and bytes for so many cells, by the lines through those of the last two parts.
+
+    A cell more takes at least a share of the time that a cell of the last part has taken.
     """
-    last, amount = amounts[-1]
-    slope = amount / last
-    if len(amounts) > 1 and last > amounts[-2][0]:
-        steps = (amount - amounts[-2][1]) / (last - amounts[-2][0])
-        slope = float(np.clip(steps, least * slope, slope))
-    return amount + slope * (cells - last)
+    last, amounts = took[-1], []
+    for name, share in (("seconds", least), ("peak", 0.0)):
+        amount, slope = getattr(last, name), getattr(last, name) / last.cells
+        if len(took) > 1 and last.cells > took[-2].cells:
+            steps = (amount - getattr(took[-2], name)) / (last.cells - took[-2].cells)
+            slope = float(np.clip(steps, share * slope, slope))
+        amounts.append(amount + slope * (cells - last.cells))
+    return amounts[0], amounts[1]
 
 
 def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
@@ -423,77 +458,63 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     from rskc.engines.blocks.data import CountedRows, read_blocks, spaced_blocks
     from rskc.engines.blocks.schedulers import scheduler_for
 
-    X, (n, p), scheduler = table.X, table.shape, scheduler_for()
+    X, (n, p), scheduler, even = table.X, table.shape, scheduler_for(), 1
+    n_blocks, wanted = len(X.chunks[0]), LONG_WORK // (p * model.n_clusters)
     if model.device is not None:
-        from rskc.engines.blocks.devices import DEVICE_THREADS
+        from rskc.engines.blocks.devices import BLOCKS_IN_WORK, DEVICE_THREADS, cut, free_on
 
         scheduler.most_threads = DEVICE_THREADS
-    n_blocks, threads, budget = len(X.chunks[0]), scheduler.n_threads, scheduler.budget()
+        if model.device.startswith("cuda"):
+            most = GPU_BYTES // (p * X.dtype.itemsize)
+            wanted, even = min(most, COUNTED_BLOCKS * n // n_blocks), EVEN
+    threads, budget = scheduler.n_threads, scheduler.budget()
     # A pass reads in order, by all threads: files are read fastest so. The first read warms up.
-    spaced = spaced_blocks(X, LONG_WORK // (p * model.n_clusters))
-    known = read_blocks(X, spaced)
+    known = read_blocks(X, spaced_blocks(X, wanted))
+    known = known[: len(known) // even * even or None]
     start, timed = CLOCK(), min(threads, n_blocks)
     dask.compute(*map(dask.delayed(len), X.blocks[:timed].to_delayed().ravel()))
     a_read = (CLOCK() - start) * n_blocks / timed
-    parts = _Parts(AnyTable(known, None), model, (n, p), in_blocks=True)
-    needs, small = _needs(parts), COUNTED_CELLS // p
+    parts = _Parts(AnyTable(known, None), clone(model).set_params(device=None), (n, p))
+    small = COUNTED_CELLS // p
     few, rows = (small, 2 * STEP * small) if small < parts.size < n else (None, STEP * small)
-    known = known[:rows]
-    share, n_counted = known.size / (n * p), min(n_blocks, COUNTED_BLOCKS, len(known))
-    counted = CountedRows(known)
-    start = CLOCK()
-    parts.fit(AnyTable(known, None), share, few)
-    in_memory, start = CLOCK() - start, CLOCK()
-    copies = _Copies(model.device, known)
-    settings = copies.settings(scheduler, share, n_blocks, n_counted)
-    settings |= {"rskc.memory": int(budget * share) + 1, "scheduler": "threads"}
-    with dask.config.set(settings):
-        parts.fit(AnyTable(counted.table(n_counted, X), None), share, few)
-    tasks = max(CLOCK() - start - in_memory, 0) * n_blocks / n_counted
-    reads = counted.cells / known.size
+    first = known[: rows // even * even or None]
+    n_counted, counted = min(n_blocks, COUNTED_BLOCKS, len(first)), CountedRows(first)
+
+    def fit_of(X: Any) -> float:
+        """Return how long a fit of some rows takes, in memory or in blocks as all of them."""
+        share, settings, own = X.size / (n * p), dict[str, Any](), parts.model
+        if is_dask(X):
+            own = model
+            settings = {"rskc.memory": int(budget * share) + 1, "scheduler": "threads"}
+            if model.device is not None:  # what is kept there is the same share
+                kept = scheduler.device_budget(partial(free_on, model.device)) * share
+                more = threads * (1 / X.numblocks[0] - 1 / n_blocks)
+                settings["rskc.device-memory"] = int(kept + BLOCKS_IN_WORK * more * X.nbytes) + 1
+        with dask.config.set(settings):
+            start = CLOCK()
+            replace(parts, model=own).fit(AnyTable(X, None), share, few)
+            return CLOCK() - start
+
     engine, why = "blocks", "X is in blocks of Dask"
-    if model.device is not None:
+    if model.device is None:
+        needs = _needs(parts)
+    else:
         engine, why = "blocks on a device", f"passes over blocks are made on {model.device}"
+        seconds, peak = _carried(_searched(parts), parts.size * p, 0.5)
+        needs = _Needs(seconds, peak, peak, SPREAD)
+    in_memory, in_blocks = fit_of(first), fit_of(counted.table(n_counted, X))
+    tasks = max(in_blocks - in_memory, 0.0) * n_blocks / n_counted
+    reads = 1.0 if hasattr(X, "are_views") else counted.cells / first.size
+    if model.device is not None:
+        # Of blocks as large as those of the whole, now that kernels are compiled.
+        in_blocks = fit_of(cut(known, -(-len(known) // n_counted)))
+        tasks = max(in_blocks - in_memory, 0.0) * n / len(known)
     kept = needs.peak + (table.n_bytes if table.n_bytes <= budget / 2 else 0)
     work = BLOCK_SHARE * table.n_bytes * min(threads, n_blocks) / n_blocks
     sample = parts.size * p * known.itemsize
     most = CASE_BYTES * n + min(budget, kept) + max(work, needs.of_search) + sample
-    seconds = needs.range(reads * a_read + copies.seconds() / share + tasks)
-    return Plan(engine, why, n, p, reads, table.n_bytes, int(most), seconds)
-
-
-class _Copies:
-    """Copies of rows to the device of a fit, if it has one: their number, and what they take."""
-
-    def __init__(self, device: str | None, known: np.ndarray):
-        self.known, self.device = known, device
-        if device is not None:
-            from rskc.engines.blocks.devices import device_named
-
-            self.place = device_named(device)
-            self.before = self.place.n_copied
-
-    def settings(self, scheduler: Any, share: float, n_blocks: int, n_counted: int) -> dict:
-        """Return the memory of a device for a share of a table: what is kept of it is the same."""
-        if self.device is None:
-            return {}
-        from rskc.engines.blocks.devices import BLOCKS_IN_WORK, free_on
-
-        budget = scheduler.device_budget(partial(free_on, self.device)) * share
-        more = scheduler.n_threads * (1 / n_counted - 1 / n_blocks)
-        return {"rskc.device-memory": int(budget + BLOCKS_IN_WORK * more * self.known.nbytes) + 1}
-
-    def seconds(self) -> float:
-        """Return the time of the copies that were made."""
-        if self.device is None:
-            return 0.0
-        number, seconds = (self.place.n_copied - self.before) / self.known.nbytes, []
-        for _ in range(2):  # memory is set aside for the first copy
-            start = CLOCK()
-            with self.place.work():
-                self.place.copy(self.known)
-            seconds.append(CLOCK() - start)
-        return number * min(seconds)
+    time = needs.range(reads * a_read + tasks)
+    return Plan(engine, why, n, p, reads, table.n_bytes, int(most), time)
 
 
 # ---- A search
@@ -503,19 +524,91 @@ class _Enough(Exception):
     """A search has shown how long it takes."""
 
 
-def _search_seconds(X: Any, search: Search) -> float:
-    """Begin a search, and return how long all its tasks are going to take."""
-    start, (done, expected) = CLOCK(), (0, 1)
+class _Begun:
+    """A search that was begun, with other settings, and when each of its tasks was done.
 
-    def watch(n: int, of: int) -> None:
-        nonlocal done, expected
-        done, expected = n, of
-        if n and CLOCK() - start > SEARCH_SECONDS:  # of no task nothing follows
+    It is stopped after so many seconds and tasks, before the chosen model is fitted, and where
+    ``"auto"`` goes on to more numbers of clusters.
+    """
+
+    def __init__(self, X: Any, search: Search, most_seconds: float, fewest: int, **settings: Any):
+        self.ends, self.n_expected, self.goes_on, self.ended = [CLOCK()], 0, False, False
+        self.most_seconds, self.fewest = most_seconds, fewest
+        settings |= {"progress": self._watch, "n_jobs": 1, "checkpoint": None}
+        self.search: Any = clone(search).set_params(**settings)
+        self.search._refit = self._end
+        with suppress(_Enough):
+            self.search.fit(X)
+
+    def _watch(self, n_done: int, n_expected: int) -> None:
+        self.ends += [CLOCK()] * (n_done + 1 - len(self.ends))
+        auto = is_word(self.search.get_params().get("n_clusters"), "auto")
+        self.goes_on = auto and 0 < self.n_expected < n_expected
+        self.n_expected = n_expected
+        if self.goes_on or (n_done >= self.fewest and self.seconds() > self.most_seconds):
             raise _Enough
 
-    begun = clone(search).set_params(progress=watch, n_jobs=1, checkpoint=None)
-    with suppress(_Enough):
-        begun.fit(X)
-        return CLOCK() - start
-    seconds, rest = CLOCK() - start, expected - done
-    return seconds + seconds * rest / done / min(effective_n_jobs(search.n_jobs), rest or 1)
+    def _end(self, *_: Any) -> None:
+        self.ended = True
+        raise _Enough
+
+    @property
+    def n_done(self) -> int:
+        """How many tasks were done."""
+        return len(self.ends) - 1
+
+    def seconds(self, first: int = 0, last: int = -1) -> float:
+        """Return how long the tasks from one to before another took."""
+        return self.ends[last] - self.ends[first]
+
+
+def _search_of(X: Any, n: int, search: Search) -> tuple[int, float]:
+    """Return a number of clusters that a search may choose, and how long all its tasks take."""
+    numbers, jobs = getattr(search, "n_clusters", None), effective_n_jobs(search.n_jobs)
+    n = min(n, search.max_samples or n)
+    if is_word(numbers, "auto"):
+        numbers = range(2, min(FIRST_NUMBERS, n // SMALLEST_CLUSTER) + 1) or 1
+    tried = np.ravel(search.estimator.n_clusters if numbers is None else numbers)
+    if jobs > 1 and "n_threads" in search.estimator.get_params():
+        search = clone(search).set_params(estimator__n_threads=1)
+    if isinstance(search, Stability) and tried.max() > 1:
+        K, seconds = _stability_of(X, n, search, tried)
+    else:
+        begun, K = _Begun(X, search, SEARCH_SECONDS, 1), _middle(tried)
+        seconds = begun.seconds() * (1 if begun.ended else begun.n_expected / begun.n_done)
+    # It begins without processes, which take as long to start.
+    return K, min(seconds, 2 * SERIAL_SECONDS + seconds / jobs)
+
+
+def _middle(numbers: np.ndarray) -> int:
+    return round(float(np.exp(np.log(numbers).mean())))
+
+
+def _stability_of(X: Any, n: int, search: Stability, tried: np.ndarray) -> tuple[int, float]:
+    """Carry over what a number of clusters above the middle takes, and few splits and references.
+
+    Of few cases is seen whether ``"auto"`` goes on.
+    """
+    chosen, compared, split_on = _middle(tried), N_COMPARED, 0.5  # of the numbers get all splits
+    if is_word(search.n_clusters, "auto"):
+        few = {"max_samples": min(n, CASES_OF_AUTO), "n_splits": FIRST_SPLITS, "n_references": 0}
+        begun = _Begun(X, search, 4 * SEARCH_SECONDS, 1, **few)
+        if begun.goes_on:
+            tried = np.arange(2, min(2 * FIRST_NUMBERS, n // SMALLEST_CLUSTER) + 1)
+            chosen = _middle(tried)
+        elif begun.ended:
+            chosen = begun.search.n_clusters_
+            stability = begun.search.table_.stability
+            split_on = (stability >= search.near_threshold - STABILITY_MARGIN).mean()
+            compared = min(compared, (stability >= search.near_threshold).sum())
+    K = int(np.ceil(np.sqrt(np.mean(tried**2.0))))
+    few = {"n_clusters": K, "n_splits": FIRST_SPLITS, "threshold": 0}
+    few["n_references"] = min(2, search.n_references)
+    begun = _Begun(X, search, SEARCH_SECONDS, 2, **few)
+    of_all, n_splits = begun.seconds(0, 1), min(begun.n_done - 1, FIRST_SPLITS)
+    halves, cloud = begun.seconds(1, 1 + n_splits) / n_splits, SHARE_OF_CLOUD * of_all
+    if (n_more := begun.n_done - 1 - n_splits) > 0:
+        cloud = begun.seconds(1 + n_splits) / n_more
+    n_halves = len(tried) * (FIRST_SPLITS + split_on * (search.n_splits - FIRST_SPLITS))
+    n_clouds = compared * chosen * (1 + 2 * search.n_references) * (search.n_references > 0)
+    return chosen, len(tried) * of_all + n_halves * halves + n_clouds * cloud

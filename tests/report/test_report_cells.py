@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from scipy.sparse import csr_array
 
 from rskc import RobustSparseKMeans, explore
 from rskc.explorer.views import scene_of, values_of
@@ -77,6 +78,13 @@ def test_many_cells_are_drawn_in_part(model, data, monkeypatch):
     assert chart["data"]["marks"]["case"][:10] == frame.case[:10].tolist()
     assert len(chart["data"]["marks"]["case"]) == 20
     assert f"20 of {len(frame)} cells" in chart["notes"][0]
+
+
+def test_a_sparse_table_without_outlying_cells_has_no_section(data):
+    X = csr_array(np.clip(data, 1, 4) - 1)
+    model = RobustSparseKMeans(2, cells=50.0, random_state=0).fit(X)
+    assert model.cells_frame(X).empty
+    assert make_report(model, X).summary["cells"] is None
 
 
 def test_without_bounded_cells_there_is_no_section(data):

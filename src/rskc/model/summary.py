@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
+from rskc.inputs.arrays import to_dense
 from rskc.inputs.validation import is_word, validated
 from rskc.metrics import revised_silhouette
 from rskc.model import fitted
@@ -197,7 +198,7 @@ def cells_frame(model: Any, X: Any) -> Any:
     cells = fitted.by_column(model, validated(model, X, False, centers.dtype))
     _check_cases(model, cells.shape[0])
     rows, columns = model.outlying_cells_.nonzero()
-    values = np.asarray(cells[rows, columns]).ravel()
+    values = np.asarray(to_dense(cells[rows, columns])).ravel()
     own_centers = centers[model.labels_[rows], columns]
     with np.errstate(over="ignore"):
         scales = (values - own_centers) / model.cell_scales_[columns]

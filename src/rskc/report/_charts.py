@@ -89,18 +89,14 @@ def _spec(name: str, values: Chart) -> Chart:
 
     A layer with an ``if`` is left out where that value is None.
     """
-    values = SPECS["shared"] | {"kept": True} | values
+    values = SPECS["shared"] | values
 
     def filled(part: Any) -> Any:
         if isinstance(part, dict):
             return {key: filled(value) for key, value in part.items() if key != "if"}
         if isinstance(part, list):
-            kept = (
-                x
-                for x in part
-                if not isinstance(x, dict) or values[x.get("if", "kept")] is not None
-            )
-            return [filled(each) for each in kept]
+            left_out = [isinstance(x, dict) and "if" in x and values[x["if"]] is None for x in part]
+            return [filled(x) for x, is_out in zip(part, left_out, strict=True) if not is_out]
         return values[part[1:]] if isinstance(part, str) and part.startswith("$") else part
 
     look = {key: value for key, value in SPECS[name].items() if key not in WORDS}

@@ -160,14 +160,20 @@ def is_map(X: Any) -> bool:
 
 def placed(X: np.ndarray, device: str) -> Any:
     """Return an array on the device, if it and its tables fit there; else cut into blocks."""
-    budget = memory_budget(partial(free_on, device), DEVICE_MEMORY)
-    if X.size * (X.dtype.itemsize + 16) <= budget:
+    if fits_on(device, X):
         return device_named(device).copy(X)
+    budget = memory_budget(partial(free_on, device), DEVICE_MEMORY)
     share = 3 * budget // (4 * BLOCKS_IN_WORK * DEVICE_THREADS)
     size = min(max(share, LEAST_BYTES), BLOCK_BYTES) // (X.shape[1] * X.dtype.itemsize)
     blocks = cut(X, max(1, size))
     device_named(device).lock(X, blocks)
     return blocks
+
+
+def fits_on(device: str, X: np.ndarray) -> bool:
+    """Whether an array and its tables fit on a device."""
+    budget = memory_budget(partial(free_on, device), DEVICE_MEMORY)
+    return X.size * (X.dtype.itemsize + 16) <= budget
 
 
 def cut(X: np.ndarray, size: int) -> da.Array:
