@@ -96,7 +96,6 @@ def test_stable_numbers_testify(numbers, gaps, monkeypatch):
     def judged(numbers, stability, size=20, pair=0.0):
         full = {"labels": np.repeat(np.arange(4), size)}
         rest = {"stability": stability, "full": full, "cloud": CloudPValues(0.0, pair, 0.0)}
-        rest["sizes"] = np.full(4, size)
         fits = {K: SimpleNamespace(between=each, **rest) for K, each in numbers.items()}
         return search._gaps(None, fits, 4)
 

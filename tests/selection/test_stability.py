@@ -97,35 +97,6 @@ def test_halves_keep_a_cluster_of_five_cases():
     assert search.table_.stability.min() >= 0.9
 
 
-def _thirteen(seed, apart):
-    rng = np.random.default_rng(seed)
-    y = np.repeat(np.arange(13), 8)
-    return apart * rng.normal(size=(13, 20))[y] + rng.normal(size=(104, 20))
-
-
-def test_small_clusters_are_looked_at_in_three_quarters():
-    """Half of 8 cases is too little: halves find other cases."""
-    model = RobustSparseKMeans(l1_bound=None, n_init=5, random_state=0)
-    search = _search(_thirteen(3, 1.0), [12, 13], n_splits=2, n_references=5, estimator=model)
-    assert search.n_clusters_ == 13
-    thirteen = search.table_.iloc[1]
-    assert thirteen.stability < 0.6 < 0.8 < thirteen.stability_in_three_quarters
-    assert thirteen.stable
-    assert np.isnan(search.table_.stability_in_three_quarters[0])
-    assert "stable in three quarters of the cases" in search.reason_
-    assert search.half_labels_.shape == (4, 104)  # what is told of clusters and cases is of halves
-    assert_allclose(search.cluster_stability_.min(), thirteen.stability)
-
-
-def test_auto_goes_on_where_halves_are_too_small_for_any_cluster():
-    model = RobustSparseKMeans(l1_bound=None, n_init=5, random_state=0)
-    search = _search(_thirteen(3, 0.9), "auto", n_splits=2, n_references=0, estimator=model)
-    assert search.table_.stability[:9].max() < 0.6
-    assert search.table_.n_clusters.max() == 20
-    noise = _thirteen(0, 0.0)
-    assert _search(noise, "auto", n_splits=2, estimator=model).table_.n_clusters.max() == 10
-
-
 def test_clusters_that_are_stable_each_by_itself_are_mentioned():
     """Four clusters far apart, and a cloud that six centers cut in two each time anew."""
     rng = np.random.default_rng(0)

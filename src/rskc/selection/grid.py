@@ -25,7 +25,7 @@ from rskc.model.fitted import by_column, feature_names
 from rskc.model.fitting import fit
 from rskc.selection.checkpoint import Result
 from rskc.selection.cloud import with_few_starts
-from rskc.selection.halves import HalfSamples, split_in_parts
+from rskc.selection.halves import HalfSamples, split_in_halves
 from rskc.selection.runner import Key, Runner, seed_of
 from rskc.selection.search import (
     Search,
@@ -289,7 +289,7 @@ def _fit_halves(
     """Fit along a path to two halves of the cases; return clusters of all, and the features."""
     (i, split), (n, p) = key, sample.shape
     labels, selected = [], []
-    for number, half in enumerate(split_in_parts(np.arange(n), seed, split, 2)):
+    for number, half in enumerate(split_in_halves(np.arange(n), seed, split)):
         few = with_few_starts(configured(estimator, 0))
         try:
             models = models_along(paths[i], sample.take(half), few, seed_of(seed, *key, number))

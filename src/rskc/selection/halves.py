@@ -51,11 +51,6 @@ class Fits:
         self.splits: list[Result] = []
         self.cloud = NOT_COMPARED
 
-    @property
-    def sizes(self) -> np.ndarray:
-        """How many cases (K,) each cluster has."""
-        return np.bincount(self.full["labels"], minlength=self.n_clusters)
-
     def of_halves(self, name: str) -> np.ndarray:
         """Return a result of each half, two for each split."""
         return np.concatenate([split[name] for split in self.splits])
@@ -141,30 +136,23 @@ def fit_all(sample: Sample, estimator: Any, key: Key) -> Result:
     }
 
 
-def split_in_parts(cases: np.ndarray, seed: int, split: int, n_parts: int) -> list[np.ndarray]:
-    """Return the cases of each part, upwards; the same for all settings with these cases."""
-    parts = np.array_split(rng_of(seed, split).permutation(cases), n_parts)
-    return [np.sort(part) for part in parts]
+def split_in_halves(cases: np.ndarray, seed: int, split: int) -> list[np.ndarray]:
+    """Return the cases of each half, upwards; the same for all settings with these cases."""
+    halves = np.array_split(rng_of(seed, split).permutation(cases), 2)
+    return [np.sort(half) for half in halves]
 
 
-def fit_subsamples(
-    n_parts: int,
-    sample: Sample,
-    smooth: Any,
-    cases: dict[int, np.ndarray],
-    estimator: Any,
-    seed: int,
-    key: Key,
+def fit_halves(
+    sample: Sample, smooth: Any, cases: dict[int, np.ndarray], estimator: Any, seed: int, key: Key
 ) -> Result:
-    """Cluster all cases but one part of a split, twice, and place that part between the centers.
+    """Cluster each half of a split, and place the cases of the other one between its centers.
 
-    Of two parts these are the halves. ``cases`` has those of each number of clusters. Cases are
-    placed as they are without steps.
+    ``cases`` has those of each number of clusters. Cases are placed as they are without steps.
     """
     (K, split), (n, p) = key, sample.shape
+    halves = split_in_halves(cases[K], seed, split)
     results = []
-    for i, others in enumerate(split_in_parts(cases[K], seed, split, n_parts)[1::-1]):
-        half = np.setdiff1d(cases[K], others)
+    for i, (half, others) in enumerate((halves, halves[::-1])):
         model = with_few_starts(configured(estimator, seed_of(seed, *key, i), n_clusters=K))
         try:
             fit_quietly(model, sample.take(half))

@@ -14,9 +14,9 @@ from rskc.inputs.arrays import to_dense, to_numpy
 from rskc.inputs.validation import check_integer, check_real, is_word
 from rskc.model.fitted import by_column, predictor_of
 from rskc.selection.checkpoint import Result
-from rskc.selection.cloud import NOT_COMPARED, compare_with_cloud
+from rskc.selection.cloud import compare_with_cloud
 from rskc.selection.gaps import is_a_sequence
-from rskc.selection.halves import Fits, best_match, fit_all, fit_subsamples
+from rskc.selection.halves import Fits, best_match, fit_all, fit_halves
 from rskc.selection.runner import Key, Runner, Work
 from rskc.selection.search import Search, check_clusters
 from rskc.selection.subsample import Sample
@@ -48,17 +48,11 @@ MAX_DENSITY_OF_SEQUENCES = 0.2
 # From this stability on a number testifies against others: with .75, which Hennig calls valid and
 # stable, 36 of 36 gradients were refused, with .8 34; their seeds were looked at.
 WITNESS_STABILITY = 0.75
-# Subsamples, by the names of their tasks.
-HALVES, QUARTERS = "Halves", "Three quarters"
 # What is known of the gaps between clusters.
 CLEAR, UNKNOWN, NONE = "clear", "unknown", "none"
 # A number is mentioned of which this share of the clusters is stable, and more than are chosen. On
 # noise around three clusters five of ten were.
 MIN_STABLE_SHARE = 0.6
-# Where halves find no two clusters again, and clusters of TYPICAL_SMALL cases would be more than
-# were tried, one split into larger subsamples shows whether there are such. Of 12 to 20 clusters it
-# found 0 to 2 again in noise, and 6 to 16 where there were clusters of 5 to 12 cases.
-TYPICAL_SMALL, MIN_HIDDEN = 8, 4
 # There are no more clusters than would have this number of cases each.
 SMALLEST_CLUSTER = 5
 
@@ -82,15 +76,6 @@ class Stability(Search):
     many splits a true one, each time in another way; one too few joins two. Cases that are outlying
     with all cases are in no half, and no others are trimmed there: in half of a small cluster a few
     cases are left, which would seem to be outlying.
-
-    Half of a cluster of 5 to 12 cases may be too little to be found. So a number that has such
-    clusters, and was not stable, is looked at again in subsamples of three quarters of the cases,
-    if most of its clusters were found in halves, without signs of a gradient. There a stability of
-    0.95 goes before any number that is stable in halves; where none is, clusters of up to 16 cases
-    need 0.6, and larger ones 0.8. Three quarters overlap, and therefore the gaps between clusters
-    must be seen, and each must have five cases. Where no two clusters are found in halves, one such
-    split, into as many clusters as would have 8 cases each, shows whether more than ten are worth a
-    search.
 
     Stable clusters must also be more compact than parts of a single one. Reference sets, drawn from
     one normal or one even distribution along the principal axes of the data, are clustered in the
@@ -132,8 +117,7 @@ class Stability(Search):
         The number chosen: the largest stable one whose clusters have gaps between them, or else are
         not seen to be slices of a gradient, and are more compact than parts of a single one
         (p-value at most 0.1, and at most ``level`` for some such number); one that reaches
-        ``threshold`` goes before a larger one that does not; a larger one with small clusters that
-        are stable in three quarters of the cases goes before all; 1 if there is none.
+        ``threshold`` goes before a larger one that does not; 1 if there is none.
     n_slices_ : int or None
         Where the cases lie along a gradient, and therefore in one cluster, the number of clusters
         that are stable slices of it; ``set_params(n_clusters=...)`` of the estimator gives these.
@@ -148,8 +132,7 @@ class Stability(Search):
         ``features_enough``; ``stable``; ``p_value`` of the comparison with a single
         cluster, and ``pair_p_value`` of that of two neighbors, the largest of all pairs, missing
         where it was not made; ``density_between``, the density midway between
-        neighbors as a share of that on both sides; ``stability_in_three_quarters``, of the least
-        stable cluster, missing where halves were enough or show too little; ``chosen``.
+        neighbors as a share of that on both sides; ``chosen``.
     agreements_ : ndarray of shape (n_splits, numbers)
         Adjusted Rand index of the halves of each split; missing where none was made.
     cluster_stability_ : ndarray of shape (n_clusters_,)
@@ -252,7 +235,7 @@ class Stability(Search):
         self._groups = self._groups_of(sample.shape[1])
         self._search(sample, runner)
         fits = self._fits
-        del self._fits, self._sample, self._closer
+        del self._fits, self._sample
         return Choice(self.n_clusters_, self.reason_, None if fits is None else fits.full)
 
     def _check(self, n: int, p: int) -> None:
@@ -271,73 +254,46 @@ class Stability(Search):
         return [K for K in check_clusters(self.n_clusters, 1, n // 2) if K > 1]
 
     def _search(self, sample: Sample, runner: Runner) -> None:
-        self._sample, n = sample, sample.shape[0]
-        fit_whole = partial(fit_all, sample, self._for_tasks(runner.seed))
+        model, n = self._for_tasks(runner.seed), sample.shape[0]
         # In a half 3 or 4 cases of a cluster of 7 seem to be outlying: where halves trimmed, one of
         # 5 to 12 cases was not stable in 7 of 12 tables, and where they do not in none.
         untrimmed = self._for_tasks(runner.seed, trim=0.0)
         fits: dict[int, Fits] = {}
-        self._closer: dict[int, Fits] = {}
-        regular: dict[int, np.ndarray] = {}
-        within = (sample, sample.without_steps, regular, untrimmed, runner.seed)
-        halves, quarters = (partial(fit_subsamples, n_parts, *within) for n_parts in (2, 4))
-        numbers, are_hidden = self._numbers(n), False
+        numbers, few = self._numbers(n), min(FIRST_SPLITS, self.n_splits)
         while numbers:
             keys: list[Key] = [(K,) for K in numbers]
-            results = runner.run("All cases", fit_whole, keys, len(numbers) * self.n_splits)
+            later = len(numbers) * self.n_splits
+            results = runner.run("All cases", partial(fit_all, sample, model), keys, later)
             pairs = zip(numbers, results, strict=True)
             fits |= {K: Fits(K, full, sample.masses) for K, full in pairs}
             # Outlying in most of the fits: one of many clusters may consist of outlying cases.
             often = np.mean([fit.full["outliers"] for fit in fits.values()], axis=0) > 0.5
-            regular |= {K: np.flatnonzero(~(often | fits[K].full["outliers"])) for K in numbers}
-            self._split(HALVES, halves, [fits[K] for K in numbers], runner)
-            if are_hidden:
-                break
+            regular = {K: np.flatnonzero(~(often | fits[K].full["outliers"])) for K in numbers}
+            smooth = sample.without_steps
+            work = partial(fit_halves, sample, smooth, regular, untrimmed, runner.seed)
+            stable = [fits[K] for K in numbers]
+            for splits in (range(few), range(few, self.n_splits)):
+                later -= len(numbers) * len(splits)
+                _add_splits(stable, splits, work, runner, later)
+                least = self.near_threshold - STABILITY_MARGIN
+                stable = [fit for fit in stable if fit.stability >= least]
             numbers = self._more(fits, n)
-            K = min(n // TYPICAL_SMALL, max(self._beyond(fits, n), default=0))
-            if max(fits) < K and n <= K * SMALL_CLUSTER and not any(self._n_stable(fits) > 1):
-                full = runner.run("All cases", fit_whole, [(K,)], 1)[0]
-                regular[K] = np.flatnonzero(~(often | full["outliers"]))
-                probe = Fits(K, full, sample.masses)
-                _add_splits(QUARTERS, quarters, [probe], range(1), runner)
-                are_hidden = self._n_stable({K: probe})[0] >= MIN_HIDDEN
-                numbers = self._beyond(fits, n) if are_hidden else []
-        self._choose(sample, fits, runner)
-        if self.n_slices_ is None:
-            self._look_closer(fits, quarters, runner, are_hidden)
-        if self.n_clusters_ > 1:
-            chosen = fits[self.n_clusters_]
-            _add_splits(HALVES, halves, [chosen], range(len(chosen.splits), self.n_splits), runner)
-        self._describe(fits)
-
-    def _n_stable(self, fits: dict[int, Fits]) -> np.ndarray:
-        """Return of each number how many clusters are stable, each by itself."""
-        return np.array([(f.cluster_stability >= self.threshold).sum() for f in fits.values()])
-
-    def _beyond(self, fits: dict[int, Fits], n: int) -> list[int]:
-        """Return the numbers that "auto" may go on to."""
-        last = max(fits)
-        most = min(2 * last, n // SMALLEST_CLUSTER)
-        return list(range(last + 1, most + 1)) if is_word(self.n_clusters, "auto") else []
+        self._decide(sample, fits, runner)
 
     def _more(self, fits: dict[int, Fits], n: int) -> list[int]:
         """Return further numbers to try, where "auto" has not come to an end."""
-        stable = dict(zip(fits, self._n_stable(fits), strict=True))
+        last = max(fits)
+        more = range(last + 1, min(2 * last, n // SMALLEST_CLUSTER) + 1)
+        if not is_word(self.n_clusters, "auto") or not more:
+            return []
+        stable = {K: np.sum(fit.cluster_stability >= self.threshold) for K, fit in fits.items()}
         best = max(stable, key=lambda K: (stable[K], K))
-        goes_on = stable[best] > 1 and best > max(fits) - LAST_NUMBERS
-        return self._beyond(fits, n) if goes_on else []
+        return list(more) if stable[best] > 1 and best > last - LAST_NUMBERS else []
 
-    def _split(self, name: str, work: Work, fits: list[Fits], runner: Runner) -> None:
-        """Cluster subsamples with each number; after a few splits only with what may be stable."""
-        few = min(FIRST_SPLITS, self.n_splits)
-        later = len(fits) * (self.n_splits - few)
-        _add_splits(name, work, fits, range(few), runner, later)
-        least = self.near_threshold - STABILITY_MARGIN
-        fits = [fit for fit in fits if fit.stability >= least]
-        _add_splits(name, work, fits, range(few, self.n_splits), runner)
+    def _decide(self, sample: Sample, fits: dict[int, Fits], runner: Runner) -> None:
+        import pandas as pd
 
-    def _choose(self, sample: Sample, fits: dict[int, Fits], runner: Runner) -> None:
-        """Choose the number of clusters by the halves."""
+        self._sample = sample
         candidates = [
             K for K in sorted(fits, reverse=True) if fits[K].stability >= self.near_threshold
         ]
@@ -362,47 +318,6 @@ class Stability(Search):
         }
         self.n_clusters_ = largest.get(CLEAR, largest.get(UNKNOWN, 1))
         self.n_slices_ = largest.get(NONE) if self.n_clusters_ == 1 else None
-
-    def _look_closer(
-        self, fits: dict[int, Fits], quarters: Work, runner: Runner, are_hidden: bool
-    ) -> None:
-        """Choose a larger number, if it has small clusters that larger subsamples find again.
-
-        Where no number is stable in halves, the lower threshold is enough for small clusters: a
-        case that one loses and one that it takes are much of it. Three quarters overlap, and agree
-        on more than halves: gaps must be clear. And they have most of the outlying cases, which are
-        clusters of one to three there.
-        """
-        for K, fit in fits.items():
-            n_found = (fit.cluster_stability >= self.near_threshold).sum()
-            seems_so = n_found >= MIN_STABLE_SHARE * K and fit.between.evidence <= 0
-            seems_so |= are_hidden and K > FIRST_NUMBERS
-            is_new = self.n_clusters_ < K and not self._is_stable(fit)
-            if is_new and seems_so and SMALLEST_CLUSTER <= fit.sizes.min() <= SMALL_CLUSTER:
-                self._closer[K] = Fits(K, fit.full, fit.weights)
-        self._split(QUARTERS, quarters, list(self._closer.values()), runner)
-        # Most cases are in both. One cluster too many had up to .94, the true number .96 to 1.
-        sure = 1 - (1 - self.threshold) / 4
-        enough = self.near_threshold if self.n_clusters_ == 1 else sure
-        order = [(fit.stability >= sure, K) for K, fit in self._closer.items()]
-        for _, K in sorted(order, reverse=True):
-            fit = self._closer[K]
-            is_small = fit.sizes <= SMALL_CLUSTER
-            least = np.where(is_small, enough, max(enough, self.threshold))
-            if (fit.cluster_stability < least).any():
-                continue
-            if self.n_references and fits[K].cloud is NOT_COMPARED:
-                self._compare(self._sample, fits[K], runner)
-            fit.cloud = fits[K].cloud
-            is_one = fit.cloud.p_value > self.level or fit.cloud.large_pair > MAX_LARGE_PAIR_P_VALUE
-            if not is_one and self._gaps(self._sample, {K: fit}, K) == CLEAR:
-                self.n_clusters_ = K
-                return
-
-    def _describe(self, fits: dict[int, Fits]) -> None:
-        """Keep what the fits tell of each number, and why one was chosen."""
-        import pandas as pd
-
         self.agreements_ = np.full((self.n_splits, len(fits)), np.nan)
         for i, fit in enumerate(fits.values()):
             self.agreements_[: len(fit.splits), i] = fit.agreements
@@ -420,12 +335,7 @@ class Stability(Search):
                 "p_value": [fit.cloud.p_value for fit in all_fits],
                 "pair_p_value": [fit.cloud.pair for fit in all_fits],
                 "density_between": [fit.between.density for fit in all_fits],
-                "stable": [
-                    self.n_clusters_ == K or self._is_stable(fit) for K, fit in fits.items()
-                ],
-                "stability_in_three_quarters": [
-                    self._closer[K].stability if K in self._closer else np.nan for K in fits
-                ],
+                "stable": [self._is_stable(fit) for fit in all_fits],
             }
         )
         if table.features_different.isna().any():  # features are not chosen by a test
@@ -443,7 +353,7 @@ class Stability(Search):
         fit, enough = fits[K], np.log(ENOUGH_ODDS)
         if is_a_sequence(*self._cells(sample, fit)):
             return NONE if fit.between.density > MAX_DENSITY_OF_SEQUENCES else CLEAR
-        is_small = fit.sizes.min() <= SMALL_CLUSTER
+        is_small = np.bincount(fit.full["labels"], minlength=K).min() <= SMALL_CLUSTER
         is_apart = fit.cloud.pair <= MAX_SMALL_PAIR_P_VALUE
         if fit.between.evidence <= (0 if is_small and is_apart and K > 2 else -enough):
             return CLEAR
@@ -484,7 +394,7 @@ class Stability(Search):
         """Fit the chosen model, and number what is known of its clusters and cases as it does."""
         super()._refit(X, counted, searched_all)
         fits, sample = self._fits, self._sample
-        del self._fits, self._sample, self._closer
+        del self._fits, self._sample
         if fits is None:
             n, p = sample.shape
             self.half_labels_ = np.zeros((2 * self.n_splits, n), np.int32)
@@ -524,21 +434,12 @@ class Stability(Search):
                 "of it, with no gaps between neighbors."
             )
         larger = [k for k in fits if k > K and self._is_stable(fits[k])]
-        is_closer = K in self._closer
         if K > 1:
-            text = f"{'Both' if K == 2 else f'All {K}'} clusters are stable"
-            if is_closer:
-                text += (
-                    " in three quarters of the cases: the least stable one has a median Jaccard "
-                    f"index of {self._closer[K].stability:.2f} there. A half has too few cases of "
-                    f"a small cluster: over the half-samples it is {fits[K].stability:.2f}"
-                )
-            else:
-                text += (
-                    ": the least stable one has a median Jaccard index of "
-                    f"{fits[K].stability:.2f} over the half-samples"
-                )
-            if fits[K].stability < self.threshold and not is_closer:
+            text = (
+                f"{'Both' if K == 2 else f'All {K}'} clusters are stable: the least stable one has "
+                f"a median Jaccard index of {fits[K].stability:.2f} over the half-samples"
+            )
+            if fits[K].stability < self.threshold:
                 text += f", less than {least}, but any two neighboring clusters are separated"
             smaller = [k for k in fits if k < K and fits[k].stability >= self.threshold]
             nearly = [k for k in larger if fits[k].stability < self.threshold]
@@ -552,11 +453,7 @@ class Stability(Search):
                 text += f". {none if max(fits) > K else f'More than {K} were not tried'}"
             if smaller:
                 text += f". {_listed(smaller, 'or')} clusters, a coarser view, are stable as well"
-            if (
-                not is_closer
-                and any(fits[K].between)
-                and self._gaps(self._sample, fits, K) == UNKNOWN
-            ):
+            if any(fits[K].between) and self._gaps(self._sample, fits, K) == UNKNOWN:
                 text += (
                     ". Whether there are gaps between them is open: too few cases lie between "
                     "neighbors to tell clusters from slices of a gradient"
@@ -584,14 +481,12 @@ class Stability(Search):
         return ""
 
 
-def _add_splits(
-    name: str, work: Work, fits: list[Fits], splits: range, runner: Runner, later: int = 0
-) -> None:
-    """Cluster the subsamples of each split, with each number of clusters."""
-    keys: list[Key] = [(fit.n_clusters, split) for fit in fits for split in splits]
-    if not keys:
+def _add_splits(fits: list[Fits], splits: range, work: Work, runner: Runner, later: int) -> None:
+    """Cluster the halves of each split, with each number of clusters."""
+    if not fits:
         return
-    results = iter(runner.run(name, work, keys, later))
+    keys: list[Key] = [(fit.n_clusters, split) for fit in fits for split in splits]
+    results = iter(runner.run("Halves", work, keys, later))
     for fit in fits:
         fit.splits += [next(results) for _ in splits]
 
