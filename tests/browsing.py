@@ -4,9 +4,13 @@ Skipped where one of the two is missing. ``RSKC_CHROMIUM`` names another executa
 ``RSKC_REQUIRE_BROWSER=1`` makes a missing browser an error.
 """
 
+import base64
+import json
 import os
+import re
 import shutil
 import time
+import zlib
 from pathlib import Path
 
 import pytest
@@ -94,6 +98,16 @@ def assert_well_set(browser, path, width, scheme="light"):
                 for each in found
                 if each["impact"] in ("serious", "critical")
             ] == []
+
+
+def content_of(html):
+    """What a browser reads from the explorer: the words, and the arrays as bytes."""
+    text = re.search(r'id="data">([^<]*)<', html)[1]
+    content = zlib.decompress(base64.b64decode(text))
+    length = int.from_bytes(content[:8], "little")
+    words, rest = json.loads(content[8 : 8 + length]), content[8 + length :]
+    places = words["arrays"].items()
+    return words, {name: rest[first : first + size] for name, (first, size) in places}
 
 
 class Watch:

@@ -1,5 +1,6 @@
 """The command line as someone types it: write a table, run a command, read what it wrote."""
 
+import importlib.util
 import re
 import shlex
 import warnings
@@ -33,6 +34,14 @@ def refused(*args, code=1):
     assert len(lines) == 1, result.stderr
     assert lines[0].startswith("rskc: ")
     return f"{lines[0]}\n"
+
+
+def without(monkeypatch, *packages):
+    """Let packages look as if they were not installed."""
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *a: None if name in packages else found(name, *a)
+    )
 
 
 def said(command, with_slashes=str):

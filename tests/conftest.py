@@ -14,13 +14,7 @@ import browsing
 import skips
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
-from rskc.selection import (
-    Clest,
-    GapL1,
-    GridSearch,
-    Stability,
-    runner,
-)
+from rskc.selection import Clest, GapL1, GridSearch, Stability, runner
 from rskc.versions import environment
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # figures need no window

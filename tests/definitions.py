@@ -1,4 +1,8 @@
-"""What passes compute, by definition: plain, slow and with whole numbers exact."""
+"""What passes compute, by definition, plain and slow; what R found; tables in other forms."""
+
+import gzip
+import json
+from pathlib import Path
 
 import numpy as np
 
@@ -91,6 +95,12 @@ def plain_between(X, groups, K, made_with):
     mean = plain_means(X, np.zeros(len(X), int), 1)
     own = plain_means(X, groups, K)[groups]
     return np.nansum(factor[:, None] * ((X - mean) ** 2 - (X - own) ** 2), axis=0)
+
+
+def found_by_r(name):
+    """What R's RSKC found: see ``reference/README.md``."""
+    path = Path(__file__).parent / "reference" / f"{name}.json.gz"
+    return json.loads(gzip.decompress(path.read_bytes()))
 
 
 def strided(X):

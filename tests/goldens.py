@@ -102,15 +102,9 @@ def brought(engine, X, kind):
     return X
 
 
-def on_host(array):
-    """Return an array in memory."""
-    array = array.compute() if hasattr(array, "compute") else array
-    return np.array(array)
-
-
 def digest(array):
     """Return a few letters that stand for the bits of an array."""
-    array = np.ascontiguousarray(on_host(array))
+    array = np.ascontiguousarray(array.compute() if hasattr(array, "compute") else array)
     head = f"{array.dtype}{array.shape}".encode()
     return hashlib.sha256(head + array.tobytes()).hexdigest()[:12]
 

@@ -34,10 +34,6 @@ def corners(K=3, n=60, p=8, far=8.0, seed=0):
     return far * np.eye(K, p)[np.arange(n) % K] + noise
 
 
-def with_missing(X, share=0.1):
-    return np.where(np.random.default_rng(0).random(X.shape) < share, np.nan, X)
-
-
 @cache
 def fitted(name):
     """The search that was fitted to ``corners()``."""

@@ -184,18 +184,3 @@ def test_raw_counts_are_prepared_and_the_number_of_clusters_chosen():
     options = {"n_init": 5, "random_state": 0, "cells": None}
     as_it_is = rskc.anndata.cluster(adata, 3, prepare=None, **options)
     assert_array_equal(as_it_is.labels_, RobustSparseKMeans(3, **options).fit(counts).labels_)
-
-
-def test_a_folder_of_10x_is_read(tmp_path):
-    from scipy.io import mmwrite
-
-    from rskc.files import read_table
-
-    counts, _ = cells(60, 200)
-    mmwrite(tmp_path / "matrix.mtx", counts.T)
-    (tmp_path / "features.tsv").write_text("".join(f"E{j}\tG{j}\tGene\n" for j in range(200)))
-    (tmp_path / "barcodes.tsv").write_text("".join(f"B{i}-1\n" for i in range(60)))
-    table = read_table(tmp_path)
-    assert table.data.shape == (60, 200)
-    assert (table.data.index[0], table.data.columns[0]) == ("B0-1", "G0")
-    assert not table.turned

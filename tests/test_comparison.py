@@ -96,6 +96,3 @@ def test_a_search_stands_for_its_model(frame):
     counts = table.n_features[rows].to_numpy()
     step = grid.changes_[0]
     assert len(step.features_gained) - len(step.features_lost) == counts[1] - counts[0]
-
-
-# Clusters matched by the cases that they share

@@ -28,8 +28,7 @@ def test_a_seed_gives_the_same_data(maker):
 
 
 @pytest.mark.parametrize(
-    ("maker", "spread"),
-    [("figure1", 3.0), ("masking", 2.0), ("model1", 1.0), ("shared_cell", 1.5)],
+    ("maker", "spread"), [("figure1", 3.0), ("masking", 2.0), ("model1", 1.0), ("shared_cell", 1.5)]
 )
 def test_cluster_means_are_near_the_truth(maker, spread):
     tables = [MAKERS[maker](seed) for seed in range(30)]

@@ -62,24 +62,13 @@ CELLS = {name: data.data for name, data in TABLES.items()}
 CELLS |= {"incomplete": with_missing(make_clear(90, 12)), "thin": with_missing(make_clear(60, 90))}
 
 
-@pytest.fixture(params=TABLES)
-def table(request):
-    return TABLES[request.param]
+def each_of(values):
+    """A fixture of each of the values, by name."""
+    return pytest.fixture(params=values)(lambda request: values[request.param])
 
 
-@pytest.fixture(params=CELLS)
-def X(request):
-    return CELLS[request.param]
-
-
-@pytest.fixture(params=SETTINGS)
-def setting(request):
-    return SETTINGS[request.param]
-
-
-@pytest.fixture(params=LAWFUL)
-def lawful(request):
-    return LAWFUL[request.param]
+table, X = each_of(TABLES), each_of(CELLS)
+setting, lawful = each_of(SETTINGS), each_of(LAWFUL)
 
 
 def make_model(**changes):

@@ -1,7 +1,5 @@
 """The measures: laws, small cases by hand, and R's RSKC on the same partitions and centers."""
 
-import gzip
-import json
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import rand_score
 
 from counting import count_calls
+from definitions import found_by_r
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_figure1
 from rskc.engines import engine_for
@@ -219,7 +218,7 @@ def test_agreement_of_models():
 def references():
     """The reference results of R, those of sparse fits."""
     files = sorted((Path(__file__).parent / "reference").glob("golden*.json.gz"))
-    records = [json.loads(gzip.decompress(path.read_bytes())) for path in files]
+    records = [found_by_r(path.name.partition(".")[0]) for path in files]
     return [(r, run) for r in records for run in r["runs"] if "revised_silhouette" in run]
 
 

@@ -107,16 +107,22 @@ def test_a_plan_says_what_it_found(data):
     assert seconds == f"Time: {told.time}"
 
 
-@pytest.mark.parametrize("kind", ["sparse", "frame", "list", "weights", "centers"])
+@pytest.mark.parametrize("kind", ["sparse", "frame", "blocks", "list", "weights", "centers"])
 def test_tables_and_models_of_all_kinds_are_planned(data, kind):
     X, model, weights = np.abs(data), RobustSparseKMeans(3, n_init=2, n_features=5), None
     if kind == "sparse":
         X = csr_array(X)
-    elif kind == "frame":
+    elif kind in ("frame", "blocks"):
         pd = pytest.importorskip("pandas")
         X = pd.DataFrame(X).assign(kind=list("abc") * 20)
         model.set_params(categorical=["kind"])
         X.columns = X.columns.astype(str)
+        if kind == "blocks":
+            skip_without("dask")
+            import dask.dataframe as dd
+
+            X = dd.from_pandas(X, npartitions=3)
+            X.part_lengths = [20] * 3
     elif kind == "list":
         X = X.tolist()
     elif kind == "weights":
@@ -125,6 +131,7 @@ def test_tables_and_models_of_all_kinds_are_planned(data, kind):
         model.set_params(init=X[:3], n_init="auto")
     told = rskc.plan(X, model, weights)
     assert told.n_samples == 60
+    assert (told.engine == "blocks") == (kind == "blocks")
     assert told.peak_bytes > told.data_bytes > 0
 
 
@@ -160,8 +167,7 @@ def test_every_kind_of_search_is_planned_from_its_first_task_on(kind, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("n", "fitted", "expected"),
-    [(50, [50], 1.5), (400, [400], 5.0), (4000, [100, 400], 41.0)],
+    ("n", "fitted", "expected"), [(50, [50], 1.5), (400, [400], 5.0), (4000, [100, 400], 41.0)]
 )
 def test_parts_on_a_gpu_are_large_and_told_by_their_line(n, fitted, expected, monkeypatch):
     """Few cells take 1 second more than in proportion, which does not grow with the table."""
@@ -236,16 +242,3 @@ def test_a_device_is_planned_with(memory, in_blocks, engine):
     assert told.engine == engine
     assert "cpu" in told.why
     assert ("Reads of the data" in str(told)) == (engine != "device")
-
-
-def test_blocks_with_categories_are_planned():
-    skip_without("dask")
-    import dask.dataframe as dd
-    import pandas as pd
-
-    X = make_simulation(1, 0, n_samples=900, n_features=6, n_informative=3).data
-    side = pd.Categorical(np.array(["left", "right"])[(X[:, 0] > 0).astype(int)])
-    frame = pd.DataFrame(X, columns=list("abcdef")).assign(side=side)
-    blocks = dd.from_pandas(frame, npartitions=3)
-    blocks.part_lengths = [300] * 3
-    assert rskc.plan(blocks, RobustSparseKMeans(3, n_init=2)).engine == "blocks"

@@ -1,14 +1,11 @@
 """RobustSparseKMeans among scikit-learn's tools."""
 
-import pickle
 from threading import Event, Thread
 
 import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectFromModel
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -36,7 +33,7 @@ def assert_same_fit(one, other):
         RobustSparseKMeans(n_clusters=2, n_init=2),
         RobustSparseKMeans(n_clusters=2, n_init=2, trim=0, l1_bound=None),
         RobustSparseKMeans(n_clusters=2, n_init=2, n_features=1),
-    ],
+    ]
 )
 @pytest.mark.filterwarnings("ignore::rskc.exceptions.SmallClusterWarning")
 def test_estimator_checks(estimator, check):
@@ -52,32 +49,6 @@ def test_grid_search_maximizes_the_score():
     assert grid.best_params_["n_clusters"] == 3
     assert (grid.cv_results_["mean_test_score"] < 0).all()
     assert grid.score(X) == grid.best_estimator_.score(X)
-
-
-def test_a_clone_is_unfitted_and_fits_alike():
-    model = make_model(init=X[[0, 40, 80]], n_init="auto").fit(X)
-    copy = clone(model)
-    with pytest.raises(NotFittedError):
-        copy.predict(X)
-    assert_same_fit(copy.fit(X), model)
-
-
-@pytest.mark.parametrize("library", [pickle, joblib])
-def test_a_stored_model_predicts_alike(library, tmp_path):
-    model, file = make_model().fit(X), (tmp_path / "model").open("w+b")
-    with file:
-        library.dump(model, file)
-        file.seek(0)
-        again = library.load(file)
-    assert_same_fit(again, model)
-    assert_array_equal(again.predict(X), model.labels_)
-    assert_array_equal(again.transform(X), model.transform(X))
-
-
-def test_fit_transform_and_fit_predict():
-    model = make_model().fit(X)
-    assert_array_equal(make_model().fit_transform(X), model.transform(X))
-    assert_array_equal(make_model().fit_predict(X), model.labels_)
 
 
 def test_select_from_model_needs_no_getter():
@@ -141,11 +112,3 @@ def test_fits_that_overlap_leave_the_blas_threads_as_they_were(blas_threads):
     jobs += [(first_began, second_began, first_ended, Event())]
     joblib.Parallel(2, prefer="threads")(joblib.delayed(fit)(*job) for job in jobs)
     assert blas_threads() <= {2}
-
-
-def test_a_fit_leaves_the_data_as_they_were():
-    kept = X.copy()
-    model = make_model().fit(X)
-    model.predict(X)
-    model.transform(X)
-    assert_array_equal(X, kept)

@@ -5,7 +5,6 @@ import errno
 import gzip
 import hashlib
 import html
-import importlib.util
 import json
 import os
 import re
@@ -25,7 +24,7 @@ from numpy.testing import assert_allclose
 from typer.testing import CliRunner
 
 import rskc
-from commands import labels, refused, run
+from commands import labels, refused, run, without
 from rskc.cli import _commands as pages
 from rskc.cli._commands import app
 from rskc.cli._options import Basics, ExploredSettings, Searching
@@ -216,10 +215,7 @@ def test_a_mistake_of_ours_is_said_to_be_one(here, monkeypatch):
 
 @pytest.mark.parametrize("package", ["jinja2", "vl_convert"])
 def test_a_missing_package_is_named_before_the_work(here, monkeypatch, package):
-    find = importlib.util.find_spec
-    monkeypatch.setattr(
-        "importlib.util.find_spec", lambda name, *a: None if name == package else find(name, *a)
-    )
+    without(monkeypatch, package)
     assert 'pip install "rskc[report]"' in refused(*FIT)
     run(*QUICK)
     monkeypatch.setitem(sys.modules, "polars", None)

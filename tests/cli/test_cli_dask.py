@@ -1,6 +1,5 @@
 """The command line on tables that are read block by block: the same files as in memory."""
 
-import importlib.util
 import json
 import os
 from pathlib import Path
@@ -12,7 +11,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from commands import flat, refused, run
+from commands import flat, refused, run, without
 from rskc import load
 from rskc.cli import _blocks, _work
 from rskc.cli._options import EngineOptions
@@ -335,13 +334,6 @@ def test_wrong_usage(here, words, said):
     told = run("fit", "whole.parquet", *QUICK, *words, code=2).stderr
     assert said in flat(told.replace("│", " "))
     assert sorted(os.listdir()) == ["big", "whole.parquet"]
-
-
-def without(monkeypatch, *packages):
-    found = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *a: None if name in packages else found(name, *a)
-    )
 
 
 def test_without_dask_one_sentence(here, monkeypatch):

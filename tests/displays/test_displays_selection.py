@@ -52,10 +52,6 @@ def title_of(display):
     return display.ax_.get_title(loc="left")
 
 
-def offsets(points):
-    return np.asarray(points.get_offsets())
-
-
 def texts_of(axis):
     return [label.get_text() for label in axis.get_ticklabels()]
 
@@ -64,9 +60,6 @@ def overlaps(texts):
     """Whether any two texts that are drawn share room, without lines that join them to points."""
     boxes = [Text.get_window_extent(text) for text in texts]
     return any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
-
-
-# What is refused
 
 
 # The curve of a search
@@ -84,7 +77,7 @@ def test_the_curve_is_drawn_as_the_search_describes_it(kind, fitted):
             assert_allclose(ends, np.column_stack([line.y - line.errors, line.y + line.errors]))
     dots = [line.dots for line in curve.lines if line.dots is not None]
     for points, values in zip(drawn.dots_, dots, strict=True):
-        assert_allclose(offsets(points)[:, 1], values.ravel())
+        assert_allclose(points.get_offsets()[:, 1], values.ravel())
     assert (drawn.chosen_ is None) == (curve.chosen is None)
     if curve.chosen is not None:
         line, place = curve.chosen

@@ -3,6 +3,14 @@
 from importlib.util import find_spec
 
 import pytest
+from threadpoolctl import threadpool_limits
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread():
+    """As in the estimator: passes call BLAS from threads of their own."""
+    with threadpool_limits(1, "blas"):
+        yield
 
 
 @pytest.fixture(autouse=True)

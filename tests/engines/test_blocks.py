@@ -24,7 +24,7 @@ from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.engines import Assignment, engine_for
 from rskc.engines.blocks import engine, order
-from rskc.engines.blocks.order import median, select
+from rskc.engines.blocks.order import select
 from rskc.engines.blocks.plans import FAN_IN, Blocks, add, add_all, packed, unpacked
 from rskc.inputs.arrays import as_blocks
 from rskc.model.fitting import make_engine, make_problem, make_starts
@@ -219,14 +219,6 @@ def test_values_that_are_no_numbers_do_not_go_on_for_ever(monkeypatch):
     values[0, ::10] = 1.0
     blocks, node = blocks_of([values])
     assert select(blocks, node, 100, lambda counts: np.array([50])).values[0] == -np.inf
-
-
-def test_medians_are_those_of_numpy(monkeypatch):
-    monkeypatch.setattr(order, "SAMPLE", 20)
-    for n in (1, 2, 99, 100):
-        values = np.random.default_rng(n).normal(size=n)
-        blocks, node = blocks_of(np.array_split(values[None], 3, axis=1)[:n])
-        assert median(blocks, node, n) == np.median(values)
 
 
 # ---- Passes over the data

@@ -176,14 +176,12 @@ def test_infinite_cells_of_an_array_that_goes_to_a_device_are_refused():
     table = X.copy()
     table[700, 3] = np.inf
     for memory in (None, "1kB"):
-        with dask.config.set({"rskc.device-memory": memory}), pytest.raises(ValueError) as error:
+        with (
+            dask.config.set({"rskc.device-memory": memory}),
+            pytest.raises(ValueError, match="infinity"),
+        ):
             model_for("robust sparse", DEVICE).fit(table)
-        assert "infinity" in str(error.value)
-
-
-def test_infinite_cells_of_new_cases_are_refused():
-    model, table = model_for("robust sparse", DEVICE).fit(X), X.copy()
-    table[3, 2] = np.inf
+    model = model_for("robust sparse", DEVICE).fit(X)
     for method in (model.predict, model.transform, model.score_samples, model.is_outlier):
         with pytest.raises(ValueError, match="infinity"):
             method(table)

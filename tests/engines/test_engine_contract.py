@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_blobs
-from threadpoolctl import threadpool_limits
 
 from definitions import (
     SHAPES,
@@ -42,12 +41,6 @@ NUMPY = ArrayOps()
 incomplete_engine = partial(MemoryEngine, missing=True)
 
 
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    with threadpool_limits(1, "blas"):
-        yield
-
-
 def plain_frame(p, location=None):
     """A frame that leaves the data as they are."""
     return Frame(np.zeros(p) if location is None else location, 1.0, np.full(p, np.inf))
@@ -65,6 +58,12 @@ def asked(kind, engine, function, *arrays):
 def seeds_of(table):
     """The table from which starts are drawn: of blocks that is done in memory."""
     return table.in_memory() if hasattr(table, "recipe") else table
+
+
+def plain_within(X, groups, K, weights):
+    """Weighted squares over the observed cells of kept cases, unscaled."""
+    kept = groups >= 0
+    return np.nansum(weights * (X[kept] - plain_means(X, groups, K)[groups[kept]]) ** 2)
 
 
 def from_anywhere(array):
@@ -362,6 +361,11 @@ def test_single_moves_are_those_in_memory(kind, missing, seed):
     groups, sums = memory.table(weights).single_moves(before, 3)
     assert_array_equal(kind.numpy(found.groups), groups)
     assert_allclose(found.sums.totals, sums.totals, atol=1e-9)
+    fresh = engine.table(weights).sums(found.groups, 3)
+    assert_allclose(found.sums.totals, fresh.totals, atol=1e-9)
+    assert_array_equal(found.sums.counts, fresh.counts)
+    for start, end, own in zip(before, groups, weights, strict=True):
+        assert plain_within(X, end, 3, own) < plain_within(X, start, 3, own)
 
 
 @each_kind
@@ -698,7 +702,7 @@ class Twins:
         if missing:
             X[self.rng.random((n, p)) < 0.15] = np.nan
             X[np.isnan(X).all(axis=1)] = 1.0
-        frame = Frame(np.zeros(p), 1.0, np.full(p, np.inf))
+        frame = plain_frame(p)
         self.one = kind.engine(X, frame=frame, missing=missing, masses=self.masses.astype(float))
         self.other = kind.engine(X[self.case_of], frame=frame, missing=missing)
         self.weights = whole_weights(self.rng, 1, p)
@@ -826,10 +830,11 @@ def test_single_moves_lower_the_within_sum_and_keep_their_sums(kind, missing, se
 def test_a_move_that_gains_is_made_by_mass(kind):
     """At 0 and 4 one cluster, at 9 the other: with 5 cases at 0 the one at 4 is better off at 9."""
     X, groups = np.array([[0.0], [4.0], [9.0]]), np.array([[0, 0, 1]], np.int32)
-    frame = Frame(np.zeros(1), 1.0, np.full(1, np.inf))
     moved = {}
     for name, masses in (("heavy", np.array([5.0, 1.0, 1.0])), ("alike", None)):
-        engine = kind.engine(X, frame=frame, **({} if masses is None else {"masses": masses}))
+        engine = kind.engine(
+            X, frame=plain_frame(1), **({} if masses is None else {"masses": masses})
+        )
         found = engine.table(np.ones((1, 1))).single_moves(kind.brought(engine, groups), 2)
         moved[name] = engine.arrays.to_numpy(found.groups)[0]
     assert_array_equal(moved["alike"], [0, 0, 1])

@@ -115,7 +115,6 @@ PROBLEMS = {
         None,
     ),
 }
-each_problem = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 
 
 def fit(problem, **options):
@@ -124,7 +123,7 @@ def fit(problem, **options):
     return RobustSparseKMeans(3, trim=trim, l1_bound=l1_bound, **options).fit(X)
 
 
-@each_problem
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 @pytest.mark.parametrize(
     "room",
     [
@@ -145,16 +144,6 @@ def test_the_room_for_work_changes_nothing(problem, room, monkeypatch):
         monkeypatch.setattr(name, size)
     for found, value in zip(results(fit(problem)), expected, strict=True):
         assert_array_equal(found, value)
-
-
-@each_problem
-def test_threads_change_nothing(problem, monkeypatch):
-    threads_everywhere(monkeypatch)
-    monkeypatch.setattr("rskc.inputs.validation.usable_threads", int)  # however few CPUs there are
-    expected = results(fit(problem, n_threads=1))
-    for n_threads in (2, 3):
-        for found, value in zip(results(fit(problem, n_threads=n_threads)), expected, strict=True):
-            assert_array_equal(found, value)
 
 
 def test_a_pass_has_threads_by_its_size(monkeypatch):

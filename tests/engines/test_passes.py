@@ -10,31 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from threadpoolctl import threadpool_limits
 
-from definitions import (
-    LARGE,
-    partitions,
-    plain_sums,
-    squared_distances,
-    whole,
-    whole_weights,
-)
+from definitions import LARGE, partitions, plain_sums, squared_distances, whole, whole_weights
 from engine_kinds import _passes, each_pass, needs_compiler, threads_everywhere
 from rskc.engines import Table, engine_for, memory, passes_numpy
 from rskc.engines.arrays import labels_of as groups_of
 
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 seeds = st.integers(0, 2**32 - 1)
-
-# More cases than one block, one stripe of sums (2048) and the buckets of the selection (1024).
-
-
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    """As in the estimator: passes call BLAS from threads of their own."""
-    with threadpool_limits(1, "blas"):
-        yield
 
 
 def engine_of(passes, X, location=None, threads=1, factor=1.0, limit=np.inf):

@@ -1,12 +1,10 @@
 """The explorer without a browser: the grid, what the page shows of it, and how it is packed."""
 
-import base64
 import json
 import re
 import shlex
 import shutil
 import subprocess
-import zlib
 from functools import partial
 from importlib import resources
 
@@ -17,6 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 
 import rskc
+from browsing import content_of
 from rskc import RobustSparseKMeans
 from rskc.explorer import Explorer
 from rskc.explorer.grid import Exploration, _describe, _nearest
@@ -56,16 +55,7 @@ def page(frame):
 
 
 def opened(page):
-    """What a browser reads from the page: the words, and the arrays as bytes."""
-    text = re.search(r'id="data">([^<]*)<', page.html)[1]
-    content = zlib.decompress(base64.b64decode(text))
-    length = int.from_bytes(content[:8], "little")
-    words = json.loads(content[8 : 8 + length])
-    arrays = {
-        name: content[8 + length + first : 8 + length + first + size]
-        for name, (first, size) in words["arrays"].items()
-    }
-    return words, arrays
+    return content_of(page.html)
 
 
 # ---- The grid

@@ -278,10 +278,12 @@ def test_categories_are_shown_by_cluster(browser, tmp_path):
     X["color"] = np.array(["red", "green", "blue"])[kind]
     how = {"n_features": [3], "trims": [0], "n_splits": 0, "n_jobs": 1, "progress": False}
     rskc.explore(X, n_clusters=[3], **how).save(tmp_path / "mixed.html")
-    page = browser.new_page()
-    errors = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto((tmp_path / "mixed.html").as_uri())
+    with Watch(browser, tmp_path / "mixed.html") as watch:
+        assert_categories_are_drawn(watch.page)
+        assert watch.complaints == []
+
+
+def assert_categories_are_drawn(page):
     page.locator("#features button", has_text="color").click()
     assert page.locator("#value-name").inner_text() == "color"
     page.get_by_label("by the current weights").check()
@@ -304,8 +306,6 @@ def test_categories_are_shown_by_cluster(browser, tmp_path):
     )
     assert {"red", "green", "blue"} <= set(drawn)
     assert drawn.count("100%") == 3
-    assert not errors
-    page.close()
 
 
 def test_cases_are_filtered_sorted_and_saved(watch, scene, data):

@@ -1,16 +1,13 @@
 """``rskc explore``, as someone types it."""
 
-import base64
-import json
-import re
 import shlex
-import zlib
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from browsing import content_of
 from commands import run
 from rskc.metrics import classification_error_rate
 
@@ -19,9 +16,7 @@ SMALL = ("-k", "2-3", "--n-features", "2,6", "--trims", "0,0.1", "--splits", "1"
 
 def words_of(path):
     """What the page says, without its arrays."""
-    text = re.search(r'id="data">([^<]*)<', Path(path).read_text("utf-8"))[1]
-    content = zlib.decompress(base64.b64decode(text))
-    return json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    return content_of(Path(path).read_text("utf-8"))[0]
 
 
 @pytest.fixture

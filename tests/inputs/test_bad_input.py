@@ -129,13 +129,6 @@ def test_one_cell_out_of_this_world(p, size, dtype):
     assert_sound(make_model(l1_bound=None).fit(outlying), outlying)
 
 
-@pytest.mark.filterwarnings("ignore:Only .* distinct clusters")
-@pytest.mark.parametrize("seed", range(30))
-def test_duplicates_that_leave_clusters_empty(seed):
-    cases = np.random.default_rng(seed).integers(0, 2, (40, 4)).astype(float)
-    assert_sound(make_model(8, trim=0.3, random_state=seed).fit(cases), cases)
-
-
 def test_fewer_clusters_than_asked_for_are_mentioned():
     cases = np.zeros((10, 2))
     cases[8:] = [[5, 5], [-5, 5]]

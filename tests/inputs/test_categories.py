@@ -12,34 +12,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from typer.testing import CliRunner
 
+from commands import flat, run
 from model_files import refusal, rewritten, setting
 from rskc import ColumnStandardizer, RobustSparseKMeans, load, save
-from rskc.cli._commands import app
 from rskc.displays import ClusterDisplay, HeatmapDisplay, WeightsDisplay
 from rskc.exceptions import FitWarning
 from rskc.files import read_table, write_ranked_lists
 from rskc.inputs.categories import CategoryEncoder, encoded_blocks
 from rskc.report import make_report
 from rskc.selection import GapL1, GridSearch, Stability
-from rskc.selection.references import (
-    CLOUDS,
-    permuted,
-    stepped_reference,
-)
+from rskc.selection.references import CLOUDS, permuted, stepped_reference
 
 N = 120
 CLASS = np.repeat([0, 1, 2], N // 3)
 
 
-def mixed():
+@pytest.fixture(scope="module")
+def frame():
     """Three clusters in a number, a category and a flag; a number and a category of noise."""
     rng = np.random.default_rng(0)
     colors = np.array(["red", "blue", "green"])
     color = np.where(rng.random(N) < 0.9, colors[CLASS], rng.choice(colors, N)).astype(object)
     color[[5, 50]] = None
-    frame = pd.DataFrame(
+    made = pd.DataFrame(
         {
             "size": rng.normal(size=N) + 5 * (CLASS == 1),
             "noise": rng.normal(size=N),
@@ -48,13 +44,8 @@ def mixed():
             "flag": rng.random(N) < 0.1 + 0.8 * (CLASS == 2),
         }
     )
-    frame["size"] /= frame["size"].std()
-    return frame
-
-
-@pytest.fixture(scope="module")
-def frame():
-    return mixed()
+    made["size"] /= made["size"].std()
+    return made
 
 
 def fitted(frame, K=3, **asked):
@@ -251,9 +242,8 @@ def test_searches_take_categories(frame):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         stable = Stability(model, [3], n_splits=2, n_references=2, **how).fit(frame)
-        sampled = Stability(model, [3], n_splits=2, n_references=0, max_samples=90, **how).fit(
-            frame
-        )
+        sampled = Stability(model, [3], n_splits=2, n_references=0, max_samples=90, **how)
+        sampled.fit(frame)
         gap = GapL1(model, 3, n_permutations=2, **how).fit(frame)
         grid = GridSearch(model, [2, 3], 2, [0], **how).fit(frame)
     for search in (stable, sampled):
@@ -319,12 +309,6 @@ def table(tmp_path, monkeypatch, frame):
     return made
 
 
-def run(*arguments):
-    done = CliRunner().invoke(app, [str(each) for each in arguments])
-    assert done.exit_code == 0, done.output
-    return " ".join(done.output.split())
-
-
 COMMENT = "text that names cases: 120 values in 120 cases"
 FIT = ("fit", "t.csv", "-k", "3", "--n-init", "5", "--force")
 
@@ -348,7 +332,8 @@ def test_tables_of_categories_alone_and_dates_of_other_formats(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     text = pd.DataFrame({"a": ["x", "y"] * 20, "b": ["u", "u", "v", "w"] * 10})
     text.assign(day=["1.1.2024", "12/3/2024"] * 20).to_csv("t.csv", index=False)
-    assert "Column 'a' was read as 2 categories: x, y." in run("fit", "t.csv", "-k", "2")
+    told = flat(run("fit", "t.csv", "-k", "2").output)
+    assert "Column 'a' was read as 2 categories: x, y." in told
     columns = {"x": [0.0, 4.0], "when": [datetime(2024, 1, 1)] * 2, "took": [timedelta(1)] * 2}
     pl.DataFrame(columns).write_parquet("t.parquet")
     found = read_table("t.parquet", text_columns="drop")
@@ -368,7 +353,7 @@ def test_none_is_a_word_among_words_and_a_missing_number(table, frame):
 
 
 def test_a_mixed_table_without_an_option(table):
-    told = run(*FIT)
+    told = flat(run(*FIT).output)
     color = "Column 'color' was read as 3 categories: blue, green, red; 2 cells are missing."
     assert color in told
     assert "Column 'smoker' was read as 2 categories: no, yes." in told

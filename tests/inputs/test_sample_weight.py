@@ -15,7 +15,7 @@ from rskc import RobustSparseKMeans
 from rskc.datasets import make_figure1
 from rskc.engines.arrays import weighted_median
 from rskc.inputs.arrays import to_numpy
-from skips import skip_without
+from table_kinds import as_dask
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
 
@@ -176,14 +176,7 @@ def test_many_clusters_with_cases_that_are_trimmed_in_part():
     assert rand_score(model.labels_, truth) == 1
 
 
-def in_blocks(X):
-    skip_without("dask")
-    import dask.array as da
-
-    return da.from_array(X, chunks=(17, X.shape[1]))
-
-
-PLACES = {"blocks": in_blocks, "device": to_strict, "sparse": csr_array}
+PLACES = {"blocks": as_dask, "device": to_strict, "sparse": csr_array}
 
 
 @pytest.mark.parametrize(
@@ -210,7 +203,7 @@ def test_fits_elsewhere_are_those_in_memory(place, missing, method, monkeypatch)
 
 def test_blocks_know_how_many_weights_they_need():
     X, start = table(0)
-    blocks = in_blocks(X)[np.arange(45) < 40]
+    blocks = as_dask(X)[np.arange(45) < 40]
     unknown = blocks[blocks[:, 0] > -1e9]  # lengths of its chunks are not known
     with pytest.raises(ValueError, match=r"sample_weight has shape \(45,\); it must have shape"):
         fitted(unknown, start, np.arange(1.0, 46.0), trim=0.1)

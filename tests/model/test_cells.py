@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array, issparse
 from sklearn.base import clone
 
+from engine_kinds import _passes, needs_compiler
 from rskc import RobustSparseKMeans
 from rskc.engines import BoundedEngine, engine_for, passes_numpy
 from rskc.inputs.arrays import to_numpy
@@ -15,14 +15,7 @@ from rskc.model import cells as cells_module
 from rskc.model.cells import Columns, error_scales, extreme_columns, of_few_values, without_extremes
 from rskc.selection import Stability
 from skips import skip_without
-
-try:
-    from rskc.engines import _passes
-except ImportError:
-    _passes = None
-
-needs_compiler = pytest.mark.skipif(_passes is None, reason="the compiled passes are not built")
-seeds = st.integers(0, 2**32 - 1)
+from table_kinds import as_dask, as_tensor
 
 
 def table(seed, n=120, p=80, q=16, K=3, share=0.04, separation=1.5):
@@ -276,31 +269,11 @@ def test_categories_have_no_outlying_cells():
     assert_array_equal(model.outlying_cells(frame).toarray(), model.outlying_cells_.toarray())
 
 
-def in_blocks(X):
-    skip_without("dask")
-    import dask.array as da
-
-    return da.from_array(X, chunks=(50, X.shape[1]))
-
-
-def on_device(X):
-    skip_without("torch")
-    import torch
-
-    return torch.asarray(X)
-
-
 @pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
 @pytest.mark.parametrize("bounded", [False, True], ids=["outlying rows", "outlying cells"])
 @pytest.mark.parametrize(
     ("elsewhere", "missing"),
-    [
-        (in_blocks, False),
-        (in_blocks, True),
-        (on_device, False),
-        (on_device, True),
-        (csr_array, False),
-    ],
+    [(as_dask, False), (as_dask, True), (as_tensor, False), (as_tensor, True), (csr_array, False)],
 )
 def test_elsewhere_the_data_decide_as_in_memory(elsewhere, missing, bounded):
     X, _, _ = table(13, share=0.04 * bounded)
@@ -376,21 +349,18 @@ def test_a_feature_with_very_many_outlying_cells_is_named():
 
 def test_the_command_line_writes_the_cells(tmp_path, monkeypatch):
     pd = pytest.importorskip("pandas")
-    typer = pytest.importorskip("typer.testing")
-    from rskc.cli._commands import app
+    skip_without("typer")
+    from commands import run
 
     monkeypatch.chdir(tmp_path)
     X, _, cells = table(20, p=40)
     pd.DataFrame(X).add_prefix("gene ").to_csv("t.csv", index=False)
-    run = typer.CliRunner().invoke
-    done = run(app, ["fit", "t.csv", "-k", "3", "--no-report", "--standardize", "none"])
-    assert done.exit_code == 0, done.output
+    run("fit", "t.csv", "-k", "3", "--no-report", "--standardize", "none")
     frame = pd.read_csv("t-rskc/cells.csv")
     assert len(frame) > 0.95 * cells.sum()
     assert "outlying_cells" in pd.read_csv("t-rskc/labels.csv")
     assert {"outlying_cells", "cell_scale"} <= set(pd.read_csv("t-rskc/features.csv"))
-    done = run(app, ["fit", "t.csv", "-k", "3", "--no-report", "--force", "--cells", "none"])
-    assert done.exit_code == 0, done.output
+    run("fit", "t.csv", "-k", "3", "--no-report", "--force", "--cells", "none")
     assert not (tmp_path / "t-rskc" / "cells.csv").exists()
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import rand_score
 
-from definitions import plain_between, plain_distances, plain_means, with_missing
+from definitions import plain_between, plain_distances, with_missing
+from engine_kinds import _passes, each_pass, needs_compiler
 from rskc import RobustSparseKMeans
 from rskc.engines import Frame, MemoryEngine, engine_for, passes_numpy
 from rskc.solver import Problem, Starts, solve
@@ -21,14 +22,7 @@ from rskc.solver.solution import finish
 from skips import Optional
 
 pl = Optional("polars")
-try:
-    from rskc.engines import _passes
-except ImportError:
-    _passes = None
-
 incomplete_engine = partial(MemoryEngine, missing=True)
-needs_compiler = pytest.mark.skipif(_passes is None, reason="the compiled passes are not built")
-each_pass = pytest.mark.parametrize("passes", [passes_numpy, *([_passes] if _passes else [])])
 # That a cluster may be outlying is no complaint about missing cells.
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
 
@@ -70,36 +64,11 @@ def quiet_fit(model, X):
 # ---- The definition, in plain NumPy
 
 
-def plain_within(X, groups, K, weights):
-    """Weighted squares over the observed cells of kept cases, unscaled."""
-    kept = groups >= 0
-    return np.nansum(weights * (X[kept] - plain_means(X, groups, K)[groups[kept]]) ** 2)
-
-
 def incomplete_table(rng, n, p, share=0.25):
     """Random numbers with missing cells: rows and columns without a cell included."""
     X = rng.normal(size=(n, p))
     X[rng.random(X.shape) < share] = np.nan
     return X
-
-
-@each_pass
-@given(seed=st.integers(0, 10**6), K=st.integers(2, 4))
-def test_single_moves_lower_the_sum_over_observed_cells(passes, seed, K):
-    rng = np.random.default_rng(seed)
-    X, weights = incomplete_table(rng, 20, 5), rng.random((3, 5))
-    cases = np.flatnonzero(~np.isnan(X).all(axis=1))
-    before = np.full((3, len(X)), -1, np.int32)
-    for group in before:
-        group[rng.permutation(cases)] = np.arange(len(cases)) % K
-    table = incomplete_engine(X, passes=passes).table(weights)
-    groups, sums = table.single_moves(before, K, 10)
-    fresh = table.sums(groups, K)
-    assert_allclose(sums.totals, fresh.totals, atol=1e-9)
-    assert_array_equal(sums.counts, fresh.counts)
-    for r, w in enumerate(weights):
-        start, end = (plain_within(X, group[r], K, w) for group in (before, groups))
-        assert end < start or np.array_equal(groups[r], before[r])
 
 
 @pytest.mark.parametrize("far", [1e6, 1e9])

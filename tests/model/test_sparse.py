@@ -401,6 +401,9 @@ def test_names_beside_a_matrix(tmp_path, end):
     assert list(table.data.index) == [f"cell-{i}" for i in range(5)]
     assert table.id_column == "barcode"
     assert_allclose(table.data.sparse.to_dense().to_numpy(), X)
+    folder = read_table(tmp_path)
+    pd.testing.assert_frame_equal(folder.data, table.data)
+    assert not folder.turned
     repeated = texts["features.tsv"].replace("gene 1", "gene 0").encode()
     name = tmp_path / ("features.tsv" + end)
     name.write_bytes(gzip.compress(repeated) if end else repeated)

@@ -1,6 +1,5 @@
 """The report: the numbers it gives, the advice, and a page that is safe, small and the same."""
 
-import builtins
 import copy
 import html
 import json
@@ -516,7 +515,6 @@ def test_many_features_stay_small(bound):
     X[:40, :60] += 2
     table = pd.DataFrame(X, columns=[f"ENSG{j:011d}" for j in range(24_000)])
     report = make_report(fit(table, 2, l1_bound=bound, n_init=2), table)
-    assert len(report.html.encode()) < 5e6
     assert len(report.html.encode()) < 2.2e6
 
 
@@ -593,17 +591,9 @@ def test_notebook_gets_a_frame(model, X):
 def test_missing_package_is_named(monkeypatch, package, model, X):
     from rskc.report._facts import templates
 
-    real = builtins.__import__
-
-    def refuse(name, *args, **kwargs):
-        if name.split(".")[0] == package:
-            raise ImportError(f"No module named {name!r}", name=name)
-        return real(name, *args, **kwargs)
-
     templates.cache_clear()
     vega_script.cache_clear()
-    monkeypatch.setattr(builtins, "__import__", refuse)
-    monkeypatch.delitem(sys.modules, package, raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=r'pip install "rskc\[report\]"'):
         make_report(model, X)
 

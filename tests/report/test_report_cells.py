@@ -12,7 +12,8 @@ from rskc.pictures.models import rows_by_cluster
 from rskc.report import _charts, make_report
 
 
-def table():
+@pytest.fixture(scope="module")
+def data():
     """Two clusters in 10 of 30 features, and 40 cells that are far off."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 30))
@@ -22,11 +23,6 @@ def table():
     X[3, 15:20] -= 30.0
     index = [f"case {i}" for i in range(80)]
     return pd.DataFrame(X, columns=[f"gene {j}" for j in range(30)], index=index)
-
-
-@pytest.fixture(scope="module")
-def data():
-    return table()
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """The paper's experiments: what they find, the files they leave, and the command that runs them."""
 
-import gzip
-import json
 import re
 import sys
 import xml.etree.ElementTree as ET
@@ -25,10 +23,10 @@ from reproduction.__main__ import main
 from reproduction.outcome import write_index
 from reproduction.plain import plain_method
 
+from definitions import found_by_r
 from rskc.metrics import classification_error_rate
 from rskc.solver import Problem
 
-REFERENCE = Path(__file__).parents[1] / "reference"
 MODELS = ("clean", "model 1", "model 2")
 
 
@@ -111,6 +109,8 @@ def test_the_simulation_in_short(simulated):
     assert (cer.loc["RSK", list(MODELS)] <= 0.02).all()
     assert (cer.loc["SK", ["model 1", "model 2"]] > 0.2).all()
     assert len(weights) == 6
+    robust = weights[weights.method == "RSK"]["non-zero"].str.split(" ").str[0].astype(float)
+    assert ((robust - 49.2).abs() <= 1.5).all()
     assert weights["non-zero"].str.fullmatch(r"\d+\.\d \(\d+\.\d\d\)").all()
     assert bounds["non-zero"].is_monotonic_increasing
     assert (harder["rskc"] <= harder["as published"]).all()
@@ -135,16 +135,12 @@ def test_the_simulation_at_full_length():
 # ---- The method as published, and the naive one
 
 
-def golden(name):
-    record = json.loads(gzip.decompress((REFERENCE / f"{name}.json.gz").read_bytes()))
-    return np.array(record["data"], float), record["K"], record["runs"]
-
-
 @pytest.mark.parametrize("name", ["golden02", "golden15", "golden21"])
 def test_the_plain_method_gives_what_rskc_gives(name):
     """Its labels are of the iteration after that of its weights: both as in RSKC."""
-    X, K, runs = golden(name)
-    for record in runs:
+    found = found_by_r(name)
+    X, K = np.array(found["data"], float), found["K"]
+    for record in found["runs"]:
         if record["L1"] is None:
             continue
         problem = Problem(K, int(record["alpha"] * len(X) + 1e-9), l1_bound=record["L1"])

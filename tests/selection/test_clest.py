@@ -1,22 +1,20 @@
 """Clest: its rules by hand, and what it finds in data with a known truth."""
 
-import gzip
-import json
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import KMeans
 
+from definitions import found_by_r
 from rskc import RobustSparseKMeans
 from rskc.metrics import classification_error_rate
 from rskc.selection import Clest
 from rskc.selection.clest import chosen_by
 from search_kinds import HOW, corners, search_of
 
-FOLDER = Path(__file__).parents[1] / "reference"
+golden = cache(found_by_r)
 MODEL = RobustSparseKMeans(l1_bound=4, trim=0.05)
 FEW = {"n_splits": 5, "n_references": 19}
 
@@ -35,11 +33,6 @@ def decide(observed, reference, numbers=None, **params):
     clest.observed_cers_, clest.reference_cers_ = np.array(observed), np.array(reference)
     clest._decide(np.arange(2, 2 + len(observed[0])) if numbers is None else np.array(numbers))
     return clest
-
-
-@cache
-def golden(name):
-    return json.loads(gzip.decompress((FOLDER / f"{name}.json.gz").read_bytes()))
 
 
 @pytest.mark.parametrize("name", ["clest01", "clest02"])

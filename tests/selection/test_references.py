@@ -129,12 +129,12 @@ def test_odd_columns_are_no_obstacle(kind):
     assert_allclose(drawn[::40, 3], X[0, 3], rtol=1e-9)
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@each_kind
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_reference_sets_have_the_type_of_the_data(dtype, reference, monkeypatch):
+def test_reference_sets_have_the_type_of_the_data(dtype, kind, monkeypatch):
     seen, module = [], "rskc.selection.clest.fit_quietly"
     monkeypatch.setattr(module, lambda model, part: seen.append(part.X.dtype) or model.fit(part.X))
-    search_of("Clest", reference=reference).fit(corners().astype(dtype))
+    search_of("Clest", reference=kind).fit(corners().astype(dtype))
     assert len(seen) == 2 * 12
     assert set(seen) == {np.dtype(dtype)}
 

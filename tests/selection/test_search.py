@@ -154,10 +154,6 @@ def figures(search, without=()):
     return search.table_.drop(columns=list(without)).to_numpy(float)
 
 
-def weights_of(seed):
-    return np.random.default_rng(seed).integers(0, 4, 60).astype(float)
-
-
 @each_search
 def test_equal_weights_change_nothing(name):
     for weights in (np.ones(60), np.full(60, 0.3)):
@@ -178,7 +174,7 @@ def test_scaling_all_weights_changes_nothing(name):
 
 @each_search
 def test_weights_matter_and_a_case_of_weight_0_is_not_searched_on(name):
-    X, weights = corners(seed=2), weights_of(2)
+    X, weights = corners(seed=2), np.random.default_rng(2).integers(0, 4, 60).astype(float)
     there = weights > 0
     X[~there] = 1e3
     one = search_of(name).fit(X, sample_weight=weights)

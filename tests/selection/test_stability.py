@@ -9,11 +9,7 @@ from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.metrics import classification_error_rate
 from rskc.selection import Clest, Stability
-from rskc.selection.stability import (
-    is_about,
-    stability_among,
-    stability_for,
-)
+from rskc.selection.stability import is_about, stability_among, stability_for
 
 
 def _search(X, numbers=range(2, 6), **how):
@@ -150,11 +146,6 @@ def test_few_cases_are_one_cluster():
     assert search.n_clusters_ == 1
     assert "too few cases" in search.reason_
     assert len(search.table_) == 0
-
-
-def test_few_distinct_cases():
-    X = np.repeat(np.eye(3), 10, axis=0)
-    assert _search(X, [2, 3]).n_clusters_ in (1, 3)
 
 
 def test_coarser_numbers_are_mentioned():

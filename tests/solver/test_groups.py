@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import chi2_contingency, f_oneway, rankdata
 
+from commands import flat, run
 from model_files import refusal, rewritten, setting
 from rskc import RobustSparseKMeans, load, save
 from rskc.datasets import make_simulation
@@ -34,9 +35,8 @@ def by_tens(p=100):
 
 
 def fitted(X, groups=None, **settings):
-    return RobustSparseKMeans(3, random_state=0, n_init=10, feature_groups=groups, **settings).fit(
-        X
-    )
+    settings |= {"random_state": 0, "n_init": 10, "feature_groups": groups}
+    return RobustSparseKMeans(3, **settings).fit(X)
 
 
 # ---- The weights step
@@ -232,19 +232,13 @@ def test_a_damaged_gmt_file(tmp_path):
 
 
 def test_groups_in_the_command_line(X, tmp_path, monkeypatch):
-    from typer.testing import CliRunner
-
-    from rskc.cli._commands import app
-
     monkeypatch.chdir(tmp_path)
     names = [f"G{j}" for j in range(40)]
     pd.DataFrame(X[:, :40], columns=names, index=[f"s{i}" for i in range(60)]).to_csv("genes.csv")
     sets = [f"P{i}\tna\t" + "\t".join(names[10 * i : 10 * i + 10]) for i in range(3)]
     (tmp_path / "p.gmt").write_text("\n".join(sets))
     asked = ["genes.csv", "-k", "3", "--n-init", "5", "--groups", "p.gmt", "--no-report"]
-    done = CliRunner().invoke(app, ["fit", *asked])
-    told = " ".join(done.output.split())
-    assert done.exit_code == 0, told
+    told = flat(run("fit", *asked).output)
     assert "p.gmt: 3 groups with features of the table; in no group, and alone: 10" in told
     assert "feature groups" in told
     features = pd.read_csv("genes-rskc/features.csv")

@@ -10,9 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rskc import SmallClusterWarning
 from rskc.exceptions import FitWarning, ParameterError
 from rskc.model.warnings import KINDS, fit_warning
-from rskc.utils.wording import (
-    cleaned,
-)
+from rskc.utils.wording import cleaned
 
 
 @given(st.text(), st.integers(3, 40))
