@@ -115,9 +115,10 @@ def test_tables_and_models_of_all_kinds_are_planned(data, kind):
     elif kind in ("frame", "blocks"):
         pd = pytest.importorskip("pandas")
         X = pd.DataFrame(X).assign(kind=list("abc") * 20)
-        model.set_params(categorical=["kind"])
         X.columns = X.columns.astype(str)
-        if kind == "blocks":
+        if kind == "frame":
+            model.set_params(categorical=["kind"])
+        else:
             skip_without("dask")
             import dask.dataframe as dd
 
