@@ -145,7 +145,7 @@ def on_gpu(n: int = 1_000_000, p: int = 50, memory: str = "", clusters: str = "5
     planning.CLOCK = time.perf_counter
     X = torch.from_numpy(mixture(n, p, seed=n + p).astype("f4"))
     X, device = (X.numpy(), "cuda") if memory else (X.cuda(), None)
-    for K in map(int, clusters.split()):
+    for K in map(int, str(clusters).split()):
         for kind, asked in {"automatic": {}, "given": {"trim": 0.05, "n_features": 10}}.items():
             model = RobustSparseKMeans(K, random_state=0, device=device, **asked)
             with dask.config.set({"rskc.device-memory": memory or None, "scheduler": "threads"}):

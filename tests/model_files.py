@@ -45,3 +45,12 @@ def setting(*keys, value):
         contents[keys[-1]] = value
 
     return change
+
+
+def removing(*keys):
+    def change(contents):
+        for key in keys[:-1]:
+            contents = contents[key]
+        del contents[keys[-1]]
+
+    return change

@@ -1,7 +1,5 @@
 """Two solutions side by side: clusters matched, and what changed in cases and features."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

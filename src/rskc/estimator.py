@@ -1,7 +1,5 @@
 """RobustSparseKMeans: its parameters and attributes, and what can be asked of a fitted one."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any, Self
 

@@ -4,8 +4,6 @@ Only ``SmallClusterWarning`` is public. The others are the classes that scikit-l
 one to expect, ValueError and UserWarning, with fields.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Mapping

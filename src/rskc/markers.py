@@ -7,8 +7,6 @@ units do not count. No p-value goes with them: the same cases made the clusters,
 a difference finds one where there is none (Chen and Witten, arXiv:2203.15267).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -219,8 +219,8 @@ def test_a_gmt_file(tmp_path):
     assert found.groups == {"ONE": ["A", "B"], "TWO": ["C"]}
     assert (found.not_found, found.n_several, found.n_alone) == (["NONE"], 1, 2)
     assert found.words() == (
-        "2 groups with features of the table, 1 without any ('NONE'); in no group, and alone: 2 "
-        "features; in several, and of the first one: 1 feature."
+        "2 groups with features of the table, 1 without any ('NONE'); 2 features in no group, "
+        "with a weight alone; 1 feature in several groups, counted in the first."
     )
 
 
@@ -239,7 +239,7 @@ def test_groups_in_the_command_line(X, tmp_path, monkeypatch):
     (tmp_path / "p.gmt").write_text("\n".join(sets))
     asked = ["genes.csv", "-k", "3", "--n-init", "5", "--groups", "p.gmt", "--no-report"]
     told = flat(run("fit", *asked).output)
-    assert "p.gmt: 3 groups with features of the table; in no group, and alone: 10" in told
+    assert "p.gmt: 3 groups with features of the table; 10 features in no group" in told
     assert "feature groups" in told
     features = pd.read_csv("genes-rskc/features.csv")
     assert features.group[[0, 10, 35]].tolist() == ["P0", "P1", "G35"]

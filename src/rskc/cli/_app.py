@@ -3,8 +3,6 @@
 Results go to stdout; notes, progress and errors to stderr.
 """
 
-from __future__ import annotations
-
 import inspect
 import os
 import sys

@@ -1,7 +1,5 @@
 """Tables that are read block by block, by Dask: what is clustered of them, and files of it."""
 
-from __future__ import annotations
-
 import logging
 import os
 import time

@@ -3,8 +3,6 @@
 Importing a command registers it, in the order of the help.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import time

@@ -5,8 +5,6 @@ arguments of a call; the option is called the same, unless the field says otherw
 a line of a terminal where possible, and says what the default is.
 """
 
-from __future__ import annotations
-
 import atexit
 import re
 import shutil

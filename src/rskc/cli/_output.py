@@ -3,8 +3,6 @@
 The terminal is for a reader who does not know the method.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

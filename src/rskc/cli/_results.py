@@ -1,7 +1,5 @@
 """The result of a run: the model, and its numbers as a summary."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from dataclasses import dataclass

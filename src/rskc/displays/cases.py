@@ -1,7 +1,5 @@
 """Pictures with a mark for each case: clusters, silhouettes, and the distances of outliers."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """Bars of features: their weights, and how often half-samples select them."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 

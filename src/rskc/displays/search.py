@@ -1,7 +1,5 @@
 """What a search measured, whichever it is: lines over the settings that it tried."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Everything that is given as a name by the user goes through ``plain_names`` befo
 matplotlib is imported inside functions only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tables in colors: cells of cases and features, outlying cells, and pairs of cases."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 

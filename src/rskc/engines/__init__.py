@@ -5,8 +5,6 @@ a leading axis of runs, so that many restarts, or several branches, are one matr
 memory, on a GPU and on a cluster are three engines for one solver.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -6,8 +6,6 @@ are matrix products, and are made on tables without extreme cells. The passes ar
 piece by piece where the data are not there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any

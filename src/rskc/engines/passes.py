@@ -1,7 +1,5 @@
 """The passes that are used: the compiled ones, or where there was no compiler their NumPy twin."""
 
-from __future__ import annotations
-
 from types import ModuleType
 
 from rskc.engines import passes_numpy

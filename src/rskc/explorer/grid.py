@@ -1,7 +1,5 @@
 """The grid of the explorer: the automatic choice, fits around it, and fits to half-samples."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from itertools import product

@@ -1,7 +1,5 @@
 """Arrays and words in as few bytes as a page needs: packed bits, whole numbers, deflated."""
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib

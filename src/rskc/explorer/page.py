@@ -1,7 +1,5 @@
 """From a grid of fits to the page."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """What the page shows of a grid: clusters numbered alike, a plane for all, features and values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

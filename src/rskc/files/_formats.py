@@ -6,8 +6,6 @@ Excel is read by python-calamine, which hands over each cell as it is; read as t
 fastexcel, 1/3 comes back as 0.333333333 and 1e-20 as 0.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import math

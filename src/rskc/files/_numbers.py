@@ -3,8 +3,6 @@
 Numbers may be as people write them: 12%, 8.4 kg, $1,200.50, <5.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any, NamedTuple
 
@@ -302,7 +300,7 @@ def _not_numbers(source: Source, j: int, bad: Any) -> TableError:
     if len(strays) > 1:
         words = shown_names(strays, MOST_STRAYS, 40)
         what = f"{bad.sum()} cells are not numbers, the first is {shown(cell)}: {words}"
-    remedy = "correct this, or name in {missing_values} what stands for a missing cell"
+    remedy = "correct the file, or name in {missing_values} what stands for a missing cell"
     if _is_comma(source, cell):
         remedy = 'if it is a decimal comma, use {decimal=","} to read them'
     return source.error(row, j, f"{what}; {remedy}")

@@ -10,8 +10,6 @@ that has classes instead of names, by columns that are named like cases, or by v
 columns that resemble one another.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

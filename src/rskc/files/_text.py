@@ -7,8 +7,6 @@ and before any conversion, 2.0 s and 0.3 GB). Three more runs each on a busy mac
 Where something is odd, the csv module goes through the file once more, slowly, to find the line.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

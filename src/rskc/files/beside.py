@@ -1,7 +1,5 @@
 """Files beside a table: known classes of its cases, and groups of its features (GMT)."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import zlib
@@ -124,9 +122,9 @@ class MatchedGroups:
         text = f"{count(len(self.groups), 'group')} with features of the table"
         if self.not_found:
             text += f", {len(self.not_found):,} without any ({quoted(self.not_found, 3, 40)})"
-        text += f"; in no group, and alone: {count(self.n_alone, 'feature')}"
+        text += f"; {count(self.n_alone, 'feature')} in no group, with a weight alone"
         if self.n_several:
-            text += f"; in several, and of the first one: {count(self.n_several, 'feature')}"
+            text += f"; {count(self.n_several, 'feature')} in several groups, counted in the first"
         return f"{text}."
 
 

@@ -9,8 +9,6 @@ there are, their types and values, and that their shapes fit each other. Each ar
 loading takes at most 30 times the file's size, and 3 times where it is mostly arrays.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -280,7 +280,7 @@ def _digest(layout: Layout) -> str:
         if not path.is_file():
             there = f"there is no such file{similar(path)}"
             raise layout.error(
-                "a file is expected, and this is a folder or a device" if path.exists() else there
+                "this is a folder or a device; give a file" if path.exists() else there
             )
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

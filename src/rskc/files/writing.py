@@ -1,7 +1,5 @@
 """Writing files whole or not at all, and results in them that read back exactly."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

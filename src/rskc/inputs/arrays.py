@@ -1,7 +1,5 @@
 """The kinds of arrays, in memory, on a device, in blocks of Dask; and case weights (internal)."""
 
-from __future__ import annotations
-
 import copy
 import sys
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Files and data frames are judged by the same rules. A rule looks at a name, at n
 whole numbers alone are no sign, since counts and scores are measurements too.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher

@@ -1,7 +1,5 @@
 """Columns of data frames, of pandas and polars alike, and what they hold (internal)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any
@@ -91,8 +89,8 @@ def refusal(bad: Mapping[str, str]) -> str:
     words = {"mixed": "both numbers and text", "category": "text"}
     named = [f"{shortened(name, 60)!r} ({words.get(kind, kind)})" for name, kind in bad.items()]
     return (
-        f"X must hold numbers, and does not in {', '.join(named[:5])}; leave out such columns, or "
-        "make numbers of them first."
+        f"X has columns that are not numbers: {', '.join(named[:5])}; leave them out, or make "
+        "numbers of them first."
     )
 
 

@@ -3,8 +3,6 @@
 Missing labels (None, NaN, NaT, NA) are one label, the last.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

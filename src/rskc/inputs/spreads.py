@@ -1,7 +1,5 @@
 """Medians and spreads of columns (internal)."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Checks of parameters and data (internal). Each message names the value and what is allowed."""
 
-from __future__ import annotations
-
 import math
 import sys
 from importlib.util import find_spec

@@ -3,8 +3,6 @@
 ``ATTRIBUTES`` is the only list of fitted attributes; files, copies of a model and tests read it.
 """
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass, replace
 from functools import partial

@@ -5,8 +5,6 @@
 RobustSparseKMeans, of which the steps read the parameters.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

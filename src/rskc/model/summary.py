@@ -1,7 +1,5 @@
 """A fitted model as frames, with one row per feature or case, and in words (internal)."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Mapping
 from html import escape

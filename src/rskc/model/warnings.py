@@ -1,7 +1,5 @@
 """What a fit warns of: the kinds of warnings, and their words (internal)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning

@@ -1,7 +1,5 @@
 """What a picture of a fitted model shows: cases, plane, silhouettes, heat map and distances."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Colors and markers of clusters, the same in displays, reports and reproductions."""
 
-from __future__ import annotations
-
 # The first seven are those of Okabe and Ito. The others were picked one by one, each as far as
 # possible from those before, among colors neither pale, dark nor shrill. Any two of the twenty are
 # at least 17 apart in CIELAB, to normal eyes and to those without red or green cones: no less than

@@ -1,7 +1,5 @@
 """Standardization of cases or of features before they are clustered."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

@@ -10,8 +10,6 @@ Of many cases only some are drawn: all outliers as long as they make up no more 
 is drawn, and of the others a sample that is the same every time.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

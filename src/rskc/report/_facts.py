@@ -1,7 +1,5 @@
 """What the page is about: a fitted model and its data, and the tables of features and cases."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

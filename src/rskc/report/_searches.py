@@ -4,8 +4,6 @@ What a search found, by which rule, and what follows is said by ``rskc.selection
 also describes the curve.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A fitted model as a plain dict of numbers and words: what the page says, without the page."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 All of it follows from the numbers of the summary alone.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import shlex

@@ -1,7 +1,5 @@
 """From the summary to the page, and the page to a file or a notebook."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ One SQLite file: a commit is there as a whole or not at all, whatever kills the 
 also says which data and settings the results are for, and is refused for any others.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """Clest: how many clusters can be predicted better than in data without any."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any

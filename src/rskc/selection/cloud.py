@@ -1,7 +1,5 @@
 """Whether one cloud explains clusters: compared with those of reference sets from one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple

@@ -3,8 +3,6 @@
 The curve of a search is described here as well: displays and report draw it.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -11,8 +11,6 @@ How many cases there are decides what can be said. With 30 of them between two s
 clear; with 10, between clusters of a small table, they are not, and neither answer is shown.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

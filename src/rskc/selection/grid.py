@@ -4,8 +4,6 @@ A path is a list of settings that differ in their bound or number of features, f
 upwards. Each fit makes its own restarts, and one more branch starts at the solution before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial

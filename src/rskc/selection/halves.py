@@ -1,7 +1,5 @@
 """Fits to all cases, and to halves of them."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any, NamedTuple
 

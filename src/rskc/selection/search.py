@@ -1,7 +1,5 @@
 """What all searches share: checking, seeds, the runner, and the refitted model."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Stability: how many clusters are found again in half of the cases."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, replace

@@ -1,7 +1,5 @@
 """From a problem to its solution: restarts, branches, and what is chosen made consistent."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -15,8 +15,6 @@ least utility, found by the second-best center of each case. Merging pairs needs
 the data and led to sums as low.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

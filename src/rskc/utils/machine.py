@@ -1,7 +1,5 @@
 """What the machine has left: memory, within the limits of a container and of the process."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Python that repeats a fit, for pages that say how they were made (internal)."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from typing import Any, NamedTuple

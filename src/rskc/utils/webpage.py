@@ -3,8 +3,6 @@
 Internal. A page is one file that fetches nothing and runs no script but its own.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

@@ -1,7 +1,5 @@
 """Words for counts, lists and names in messages, summaries and pages (internal)."""
 
-from __future__ import annotations
-
 import math
 import unicodedata
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """The blocks of a Dask array: how long they are, what is missing in them, where the data lie."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from operator import attrgetter, getitem

@@ -1,7 +1,5 @@
 """The engine for Dask arrays: the passes of the engines in memory, block by block; its tables."""
 
-from __future__ import annotations
-
 import copy
 from functools import partial
 from operator import add, attrgetter

@@ -9,8 +9,6 @@ Where cases have masses, ranks are masses: the value of rank m is the one at whi
 reached from the largest downwards.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What is done with one block, beyond calling the passes of the engines in memory."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

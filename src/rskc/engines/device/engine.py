@@ -5,8 +5,6 @@ the centers go there and sums, counts and within sums come back: two synchroniza
 number of cases that moved and one for the sums.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 from operator import attrgetter
 from types import ModuleType

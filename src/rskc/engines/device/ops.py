@@ -1,7 +1,5 @@
 """Arrays on a device: between it and memory, and what the solver does with long ones."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any
 

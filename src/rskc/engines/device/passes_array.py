@@ -4,8 +4,6 @@ Everything is on the device of X (n, q), and so is what is returned. Cases are t
 that work arrays stay small; sums over cases are in double precision.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 
