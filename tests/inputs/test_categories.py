@@ -128,7 +128,7 @@ def test_what_blocks_cannot_hold(frame, model, monkeypatch):
     with pytest.raises(ValueError, match="fitted to categories, which need a data frame"):
         model.predict(array)
     days = frame.assign(day=pd.Timestamp("2026-01-01"))
-    with pytest.raises(ValueError, match=r"does not in 'day' \(dates\)"):
+    with pytest.raises(ValueError, match=r"not numbers: 'day' \(dates\)"):
         RobustSparseKMeans(2).fit(dask.from_pandas(days, npartitions=2))
     monkeypatch.setattr("rskc.inputs.categories.MOST_IN_BLOCKS", 2)
     with pytest.raises(ValueError, match="more than 2 categories; leave the column out"):
