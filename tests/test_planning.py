@@ -114,11 +114,10 @@ def test_tables_and_models_of_all_kinds_are_planned(data, kind):
         X = csr_array(X)
     elif kind in ("frame", "blocks"):
         pd = pytest.importorskip("pandas")
-        X = pd.DataFrame(X).assign(kind=list("abc") * 20)
+        X = pd.DataFrame(X).assign(kind=list("abc") * 20, ward=[1, 2] * 30)
         X.columns = X.columns.astype(str)
-        if kind == "frame":
-            model.set_params(categorical=["kind"])
-        else:
+        model.set_params(categorical=["kind", "ward"])
+        if kind == "blocks":
             skip_without("dask")
             import dask.dataframe as dd
 
@@ -181,8 +180,8 @@ def test_parts_on_a_gpu_are_large_and_told_by_their_line(n, fitted, expected, mo
     monkeypatch.setattr(planning._Parts, "traced", traced)
     monkeypatch.setattr(planning._Parts, "fit", lambda *args: None)
     monkeypatch.setattr(planning, "GPU_CELLS", (1000, 4000))
-    table = planning.AnyTable.of(np.zeros((n, 10)), None)
-    needs = planning._needs_of_gpu(planning._Parts(table, RobustSparseKMeans(2), table.shape))
+    table, model = planning.AnyTable(np.zeros((n, 10)), None), RobustSparseKMeans(2)
+    needs = planning._needs_of_gpu(planning._Parts(table, model, table.shape))
     assert took == fitted
     assert needs.seconds == pytest.approx(expected)
     assert needs.peak == pytest.approx(500 + 10 * n)

@@ -55,11 +55,14 @@ class AnyTable:
     weights: np.ndarray | None
 
     @classmethod
-    def of(cls, X: Any, sample_weight: Any) -> AnyTable:
-        """Take a table as ``fit`` does."""
+    def of(cls, X: Any, sample_weight: Any, model: Any) -> AnyTable:
+        """Take a table as ``fit`` of the model does; of blocks, categories are numbers then."""
         if is_dask(X):
-            is_coded = hasattr(X, "columns") and set(kinds_of(X._meta)) != {NUMBERS}
-            X = encoded_blocks(X, CategoryEncoder().fit(X)) if is_coded else as_blocks(X)
+            named = model.categorical, model.ordinal
+            is_coded = hasattr(X, "columns") and (
+                named != (None, None) or set(kinds_of(X._meta)) != {NUMBERS}
+            )
+            X = encoded_blocks(X, CategoryEncoder(*named).fit(X)) if is_coded else as_blocks(X)
             if np.isnan(X.shape[0]):
                 raise ValueError(
                     "X does not know how many cases it has, and a plan needs their number; call "
@@ -241,12 +244,13 @@ def plan(X: Any, model: Any, sample_weight: Any = None) -> Plan:
     >>> rskc.plan(data, rskc.RobustSparseKMeans(3)).engine
     'memory'
     """
-    table = AnyTable.of(X, sample_weight)
+    fitted = model.estimator if isinstance(model, Search) else model
+    table = AnyTable.of(X, sample_weight, fitted)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if isinstance(model, Search):
             K, seconds = _search_of(X, table.shape[0], model)
-            chosen = clone(model.estimator).set_params(**with_clusters(model.estimator, K))
+            chosen = clone(fitted).set_params(**with_clusters(fitted, K))
             found = _plan_of_fit(table, chosen)
             least, most = found.seconds
             return replace(found, seconds=(least + seconds / SPREAD, most + seconds * SPREAD))
@@ -387,7 +391,7 @@ def _plan_of_fit(table: AnyTable, model: Any) -> Plan:
         if not fits_on(check_device(model.device, table.X), table.X):
             return _plan_of_blocks(AnyTable(placed(table.X, model.device), table.weights), model)
     if is_dask(table.X):
-        return _plan_of_blocks(table, model)
+        return _plan_of_blocks(table, clone(model).set_params(categorical=None, ordinal=None))
     if is_on_device(table.X):
         engine, why = "device", f"X is on {table.X.device}"
     parts = _Parts(table, model, table.shape)
