@@ -3,7 +3,9 @@
 import logging
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from functools import partial
@@ -109,16 +111,28 @@ def _connected(address: str) -> Iterator[Any]:
 def _of_blocks(function: Callable, pieces: list[Any], *more: Any) -> Iterator[Any]:
     """Call a function on each piece, where the blocks are.
 
-    In order, because files are read fastest so, and some at a time: never all of them.
+    In order, because files are read fastest so, and some ahead of the one that is asked for: never
+    all of them. Read by Dask, a few at a time, 4 GB with text took 65 s instead of 55.
     """
     work = dask.delayed(function, pure=False)
     tasks = [work(*each) for each in zip(pieces, *more, strict=True)]
     client: Any = getattr(get_scheduler(), "__self__", None)
-    n_threads = dask.config.get("num_workers", None) or cpu_count()
     if hasattr(client, "nthreads"):
-        n_threads = max(1, sum(client.nthreads().values()))
-    for start in range(0, len(tasks), 2 * n_threads):
-        yield from dask.compute(*tasks[start : start + 2 * n_threads])
+        step = 2 * max(1, sum(client.nthreads().values()))
+        for start in range(0, len(tasks), step):
+            yield from dask.compute(*tasks[start : start + step])
+        return
+    n_threads = dask.config.get("num_workers", None) or cpu_count()
+    pool, waiting = ThreadPoolExecutor(n_threads), deque[Any]()
+    try:
+        for task in tasks:
+            waiting.append(pool.submit(task.compute, scheduler="synchronous"))
+            if len(waiting) > n_threads:  # one more, so that no thread waits for the file
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 # ---- Reading
