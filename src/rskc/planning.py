@@ -117,6 +117,8 @@ CLOCK = time.perf_counter
 # Cells of the first part, and how much larger each of the next is, while it takes less than this
 # many seconds.
 FIRST_CELLS, STEP, MOST_SECONDS = 2**17, 4, 2.0
+# A shorter fit is made again without a look at its memory, which takes as long.
+SHORT_SECONDS = 0.5
 # Multiplications of a pass over a part of many cases: as long as one that has threads.
 LONG_WORK = 60_000_000
 # Cases of a part, for each cluster and at least.
@@ -405,6 +407,10 @@ def _needs(parts: _Parts) -> _Needs:
     (n, p), took = parts.whole, _searched(parts)
     seconds, peak = _carried(took, parts.size * p, 0.5)
     if took[-1].cells == n * p:  # the whole was fitted
+        if seconds < SHORT_SECONDS:
+            start = CLOCK()
+            parts.fit(parts.table, 1.0)
+            seconds = CLOCK() - start
         return _Needs(seconds, peak, peak, KNOWN_SPREAD)
     if parts.size == n:
         return _Needs(LARGE_TABLE_FACTOR * seconds, peak, peak, SPREAD)
