@@ -252,7 +252,7 @@ def plan(X: Any, model: Any, sample_weight: Any = None) -> Plan:
         warnings.simplefilter("ignore")
         if isinstance(model, Search):
             K, seconds = _search_of(X, table.shape[0], model)
-            chosen = clone(fitted).set_params(**with_clusters(fitted, K))
+            chosen = clone(fitted).set_params(**with_clusters(K))
             found = _plan_of_fit(table, chosen)
             least, most = found.seconds
             return replace(found, seconds=(least + seconds / SPREAD, most + seconds * SPREAD))

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.cluster import KMeans
 
+from rskc import RobustSparseKMeans
 from rskc.selection.checkpoint import Checkpoint
 from search_kinds import (
     Calls,
@@ -67,7 +67,7 @@ def alter(path, statement):
         ({"n_clusters": (2, 3, 4)}, "n_clusters"),
         ({"rule": "agreement", "n_references": 3, "level": 0.3}, "level|rule"),
         ({"random_state": 1}, "random_state"),
-        ({"estimator": KMeans(3, n_init=3)}, "estimator"),
+        ({"estimator": type("Mine", (RobustSparseKMeans,), {})(3)}, "estimator"),
     ],
 )
 def test_a_checkpoint_of_another_setting_is_refused(params, words, path):

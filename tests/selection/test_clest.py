@@ -5,7 +5,6 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.cluster import KMeans
 
 from definitions import found_by_r
 from rskc import RobustSparseKMeans
@@ -72,23 +71,12 @@ def test_clest_finds_clusters_far_apart(K):
     assert clest.observed_cers_.shape == clest.reference_cers_.shape == (5, 4)
 
 
-@pytest.mark.parametrize("reference", ["pca", "uniform"])
-def test_clest_takes_other_clusterers(reference):
-    model = KMeans(n_init=3)
-    clest = quick_clest(estimator=model, reference=reference).fit(corners())
-    assert clest.n_clusters_ == 3
-    assert isinstance(clest.best_estimator_, KMeans)
-    assert not hasattr(model, "labels_")
-
-
 def test_one_cluster_is_fitted_with_equal_weights():
     X = np.random.default_rng(1).standard_normal((40, 5))
     clest = quick_clest((2, 3), level=0.17).fit(X)
     assert clest.n_clusters_ == clest.best_estimator_.n_clusters == 1
     assert (clest.best_estimator_.labels_ == 0).all()
     assert_array_equal(clest.best_estimator_.feature_weights_, np.ones(5))
-    other = quick_clest((2,), estimator=KMeans(n_init=2)).fit(X)
-    assert other.best_estimator_.n_clusters == 1
 
 
 @small_clusters

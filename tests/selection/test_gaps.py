@@ -29,7 +29,7 @@ def test_the_median_place_of_a_case_counts():
     assert placed(truth, blur=[0.6] * 12).density < 0.3 < placed(truth, blur=[0.6]).density
 
 
-def test_models_without_places_say_nothing():
+def test_without_a_model_nothing_is_known():
     X = np.r_[np.zeros((10, 1)), np.full((10, 1), 9.0)] + np.arange(20.0)[:, None] / 100
     model = RobustSparseKMeans(2, trim=0, l1_bound=None, random_state=0).fit(X)
 
@@ -38,7 +38,7 @@ def test_models_without_places_say_nothing():
         return between_neighbors(places["distances"][None], places["gaps"][None])
 
     assert between(model, 2) == (0, 5)
-    assert between(object(), 2) == between(None, 2) == between(model, 1) == (0, 0)
+    assert between(None, 2) == (0, 0)
 
 
 def test_steps_of_a_feature_of_few_values_are_filled():

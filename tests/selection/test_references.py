@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 
 from rskc.selection.references import CLOUDS, REFERENCES, permuted, reference_of
+from rskc.selection.search import fit_task
 from search_kinds import corners, search_of
 
 each_kind = pytest.mark.parametrize("kind", REFERENCES)
@@ -132,8 +133,11 @@ def test_odd_columns_are_no_obstacle(kind):
 @each_kind
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_reference_sets_have_the_type_of_the_data(dtype, kind, monkeypatch):
-    seen, module = [], "rskc.selection.clest.fit_quietly"
-    monkeypatch.setattr(module, lambda model, part: seen.append(part.X.dtype) or model.fit(part.X))
+    seen = []
+    monkeypatch.setattr(
+        "rskc.selection.clest.fit_task",
+        lambda *args, **settings: seen.append(args[1].X.dtype) or fit_task(*args, **settings),
+    )
     search_of("Clest", reference=kind).fit(corners().astype(dtype))
     assert len(seen) == 2 * 12
     assert set(seen) == {np.dtype(dtype)}

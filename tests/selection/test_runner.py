@@ -21,9 +21,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
-from rskc.selection import Clest, Stability, runner
+from rskc.selection import Clest, runner
 from rskc.selection.checkpoint import Checkpoint
-from rskc.selection.runner import Progress, Runner
+from rskc.selection.runner import Runner
 from search_kinds import (
     HOW,
     Calls,
@@ -39,6 +39,15 @@ from search_kinds import (
 )
 
 
+@contextlib.contextmanager
+def runner_of(progress):
+    """A runner without a checkpoint, in this process."""
+    with contextlib.closing(Checkpoint(None, {"seed": "0"})) as store:
+        runner = Runner(store, 1, progress)
+        with contextlib.closing(runner):
+            yield runner
+
+
 def test_blas_has_one_thread_in_tasks_of_this_process():
     """As in workers: results must not depend on where the clock lets a task run."""
 
@@ -46,9 +55,8 @@ def test_blas_has_one_thread_in_tasks_of_this_process():
         libraries = [info for info in threadpool_info() if info["user_api"] == "blas"]
         return {"threads": max(info["num_threads"] for info in libraries)}
 
-    closing = contextlib.closing(Checkpoint(None, {"seed": "0"}))
-    with threadpool_limits(2, "blas"), closing as store:
-        (result,) = Runner(store, 1, Progress(False)).run("test", work, [(0,)])
+    with threadpool_limits(2, "blas"), runner_of(False) as runner:
+        (result,) = runner.run("test", work, [(0,)])
     assert result["threads"] == 1
 
 
@@ -240,73 +248,10 @@ def test_a_bar_is_shown_on_a_terminal_unless_unwanted(wanted, monkeypatch):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr(sys, "stderr", terminal)
-    with contextlib.closing(Progress(wanted)) as progress:
-        progress._bar.delay = progress._bar.mininterval = 0
-        progress.begin("Clest", 16, 0)
-        for _ in range(16):
-            progress.advance(1)
+    with runner_of(wanted) as runner:
+        runner._bar.delay = runner._bar.mininterval = 0
+        runner.run("Clest", lambda key: {}, [(i,) for i in range(16)])
     shown = terminal.getvalue()
     assert ("Clest" in shown) == ("16/16" in shown) == wanted
     assert bool(re.search(r"\d\d:\d\d<\d\d:\d\d", shown)) == wanted, "the time left"
     assert wanted or not shown
-
-
-# ---- Callbacks of scikit-learn 1.9
-
-
-needs_callbacks = pytest.mark.skipif(
-    not hasattr(Stability, "set_callbacks"), reason="needs scikit-learn 1.9, which is not installed"
-)
-
-
-class Recorder:
-    """Follows the protocol of scikit-learn, and writes down what it is told."""
-
-    def __init__(self):
-        self.told = []
-
-    def setup(self, estimator, context):
-        self.told.append(("setup",))
-
-    def on_fit_task_begin(self, estimator, context, **_):
-        self.told.append(("begin", context.task_name, context.max_subtasks))
-
-    def on_fit_task_end(self, estimator, context, **_):
-        self.told.append(("end", context.task_name))
-
-    def teardown(self, estimator, context):
-        self.told.append(("teardown",))
-
-
-@needs_callbacks
-def test_stages_and_fits_are_told_in_order():
-    recorder, calls = Recorder(), Calls()
-    search_of("Stability", progress=calls).set_callbacks(recorder).fit(corners())
-    told = recorder.told
-    assert told[:2] == [("setup",), ("begin", "fit", None)]
-    assert told[-2:] == [("end", "fit"), ("teardown",)]
-    fits = stages = 0
-    for event in told[2:-2]:
-        if event[0] == "begin" and event[2]:
-            stages += 1
-            expected, fits = event[2], 0
-        elif event == ("end", "fit"):
-            fits += 1
-        elif event[0] == "end":
-            assert fits == expected
-    assert stages >= 2
-    assert sum(event == ("end", "fit") for event in told) - 1 == calls[-1][0]
-
-
-@needs_callbacks
-@each_search
-def test_callbacks_leave_the_result_the_same(name):
-    assert_same(search_of(name).set_callbacks(Recorder()).fit(corners()), fitted(name))
-
-
-@needs_callbacks
-def test_callbacks_are_torn_down_after_an_error():
-    recorder = Recorder()
-    with pytest.raises(Stop):
-        search_of("Stability", progress=stop_at(1)).set_callbacks(recorder).fit(corners())
-    assert recorder.told[-1] == ("teardown",)

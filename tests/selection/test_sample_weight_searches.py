@@ -5,12 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn import config_context
 from sklearn.base import clone
-from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.metrics import adjusted_rand_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from rskc import RobustSparseKMeans
 from rskc.comparison import compare_solutions
@@ -24,7 +20,8 @@ from rskc.metrics import (
 from rskc.selection import Stability
 from rskc.selection.cloud import cluster_index
 from rskc.selection.halves import jaccard_indices
-from search_kinds import HOW, MODEL, assert_same, corners, search_of
+from rskc.selection.search import fit_task
+from search_kinds import HOW, MODEL, corners, search_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::rskc.exceptions.FitWarning")
 
@@ -35,8 +32,8 @@ few = settings(max_examples=20)
 def test_a_case_goes_into_one_half_with_its_weight(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "rskc.selection.halves.fit_quietly",
-        lambda model, sample: seen.append(sample) or model.fit(sample.X),
+        "rskc.selection.halves.fit_task",
+        lambda *args, **settings: seen.append(args[1]) or fit_task(*args, **settings),
     )
     X, weights = corners(), np.arange(1.0, 61.0)
     search_of("Stability", n_clusters=[3], n_references=0).fit(X, sample_weight=weights)
@@ -128,48 +125,3 @@ def test_solutions_are_compared_by_weight():
     assert found.table.to_numpy().sum() == 60
     assert compare_solutions(two, three, X).cer != found.cer
     assert compare_solutions(two, three, X, weights).cer == pytest.approx(found.cer)
-
-
-# ---- Other estimators, and metadata routing
-
-
-def test_another_clusterer_is_searched_by_weight():
-    X, weights = corners(seed=14), np.random.default_rng(14).integers(1, 4, 60)
-    search = search_of("Clest", estimator=KMeans(3, n_init=2)).fit(X, sample_weight=weights)
-    weighted, direct = search.best_estimator_, clone(search.best_estimator_)
-    assert_allclose(weighted.inertia_, direct.fit(X, sample_weight=weights).inertia_)
-    assert weighted.inertia_ > 1.2 * direct.fit(X).inertia_
-
-
-class Ward(AgglomerativeClustering):
-    """A clusterer that predicts, and takes no weights."""
-
-    def predict(self, X):
-        return np.zeros(len(X), int)
-
-
-def test_an_estimator_that_takes_no_weights_is_named():
-    search = search_of("Clest", estimator=Ward())
-    with pytest.raises(TypeError, match="the fit of Ward takes none; leave it out") as error:
-        search.fit(corners(), sample_weight=np.ones(60))
-    assert "\n" not in str(error.value)
-
-
-def test_metadata_is_routed_through_a_search():
-    X, weights = corners(seed=15), np.random.default_rng(15).integers(1, 4, 60)
-    search = search_of("Clest")
-    expected = clone(search).fit(X, sample_weight=weights)
-    with config_context(enable_metadata_routing=True):
-        asking = clone(MODEL).set_fit_request(sample_weight=True)
-        routed = clone(search).set_params(estimator=asking).fit(X, sample_weight=weights)
-        pipeline = make_pipeline(
-            StandardScaler().set_fit_request(sample_weight=False),
-            clone(search).set_params(estimator=asking),
-        ).fit(X, sample_weight=weights)
-        with pytest.raises(ValueError, match="not explicitly set as requested or not"):
-            clone(search).fit(X, sample_weight=weights)
-        deaf = clone(MODEL).set_fit_request(sample_weight=False)
-        with pytest.raises(TypeError, match="not routed to any object"):
-            clone(search).set_params(estimator=deaf).fit(X, sample_weight=weights)
-    assert_same(routed, expected)
-    assert_array_equal(pipeline[-1].best_estimator_.sample_weight_, weights)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.cluster import KMeans
 
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
@@ -104,17 +103,6 @@ def test_clusters_that_are_stable_each_by_itself_are_mentioned():
     assert (
         "There may be 4 or more: of 6 clusters, so many are stable each by itself" in search.reason_
     )
-
-
-def test_another_clusterer():
-    rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(3), 30)
-    X = np.array([[0, 0], [6, 0], [0, 6.0]])[y] + rng.normal(size=(90, 2))
-    model = KMeans(n_init=1, random_state=0)
-    search = _search(X, [2, 3, 4], n_splits=3, n_references=5, estimator=model)
-    assert search.n_clusters_ == 3
-    assert "features_different" not in search.table_
-    assert_array_equal(search.selection_probabilities_, 1)
 
 
 # ---- Laws

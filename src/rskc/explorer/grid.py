@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import clone
 
 from rskc.engines import Frame
 from rskc.exceptions import ParameterError
@@ -24,10 +23,9 @@ from rskc.selection.runner import Runner
 from rskc.selection.search import (
     Search,
     check_clusters,
-    check_sparse,
     check_trims,
     check_values,
-    fit_quietly,
+    fit_task,
     with_clusters,
 )
 from rskc.selection.stability import SMALLEST_CLUSTER
@@ -109,7 +107,6 @@ class Exploration(Search):
     n_splits: int = 2
 
     def _check(self, n: int, p: int) -> None:
-        check_sparse(self.estimator)
         if self.n_splits != 0:
             check_integer("n_splits", self.n_splits, 1, remedy=" or 0")
         self._asked = self.planned(n, p)
@@ -157,7 +154,8 @@ class Exploration(Search):
         more = len(paths) * self.n_splits
         fits = fit_paths(paths, sample, model, runner, _describe, more)
         self.fits_ = [dict(fit) for fit in fits]
-        self.halves_ = fit_half_paths(paths, sample, model, self.n_splits, runner)
+        few = self._for_comparisons(**self._few_starts)
+        self.halves_ = fit_half_paths(paths, sample, few, self.n_splits, runner)
         self.searched_ = sample.X
 
     def _without_extremes(self, sample: Sample) -> Sample:
@@ -179,10 +177,10 @@ class Exploration(Search):
         return Axes(numbers, features, trims)
 
     def _chosen(self) -> dict[str, Any]:
-        return with_clusters(self.estimator, self.choice_.n_clusters)
+        return with_clusters(self.choice_.n_clusters)
 
-    def _refit(self, X: Any, counted: dict[str, Any], searched_all: bool) -> None:
-        super()._refit(X, counted, searched_all)
+    def _refit(self, X: Any, sample_weight: Any, searched_all: bool) -> None:
+        super()._refit(X, sample_weight, searched_all)
         n, n_used = self.n_samples_, self.n_samples_used_
         del self._asked
         self.sizes_ = [
@@ -201,7 +199,7 @@ class Exploration(Search):
 
 def _describe(model: Any, sample: Sample) -> Result:
     """Describe a fit, and say whether one from restarts alone finds the same clusters."""
-    alone = fit_quietly(clone(model), sample)
+    alone = fit_task(model, sample)
     repeats = classification_error_rate(alone.labels_, model.labels_) == 0
     own = predictor_of(model)
     predicting = zip(PREDICTING, (own.centers, *own.frame), strict=True)

@@ -10,7 +10,7 @@ from rskc.inputs.validation import check_choice, check_integer, check_real
 from rskc.metrics import classification_error_rate
 from rskc.selection.references import REFERENCES, Reference, reference_of
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import Search, check_clusters, configured, fit_quietly
+from rskc.selection.search import Search, check_clusters, fit_task
 from rskc.selection.subsample import Sample
 
 DATA, REFERENCE = 0, 1
@@ -37,8 +37,8 @@ class Clest(Search):
 
     Parameters
     ----------
-    estimator : RobustSparseKMeans or another clusterer
-        Anything with ``n_clusters``, ``fit``, ``labels_`` and ``predict``.
+    estimator : RobustSparseKMeans
+        All other parameters.
     n_clusters : int or iterable of int, default=range(2, 9)
         The numbers to try, 2 at least.
     n_splits : int, default=20
@@ -218,7 +218,9 @@ def _split_error(sample: Sample, reference: Reference, estimator: Any, seed: int
         sample = replace(sample, X=reference.draw(rng).astype(sample.X.dtype, copy=False))
     n = sample.shape[0]
     test, learning = map(sample.take, np.split(rng.permutation(n), [n // 3]))
-    models = [configured(estimator, seed_of(seed, *key, i), n_clusters=K) for i in (0, 1)]
-    predicted = fit_quietly(models[0], learning).predict(test.X)
-    clustered = fit_quietly(models[1], test).labels_
-    return {"cer": classification_error_rate(predicted, clustered, test.weights)}
+    learned, clustered = (
+        fit_task(estimator, part, n_clusters=K, random_state=seed_of(seed, *key, i))
+        for i, part in enumerate((learning, test))
+    )
+    cer = classification_error_rate(learned.predict(test.X), clustered.labels_, test.weights)
+    return {"cer": cer}

@@ -8,15 +8,12 @@ import numpy as np
 from scipy.stats import t as student
 
 from rskc.exceptions import ParameterError
-from rskc.inputs.validation import is_word
 from rskc.selection.checkpoint import Result
 from rskc.selection.references import CLOUDS, reference_of, stepped_reference
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import configured, fit_quietly
+from rskc.selection.search import fit_task
 from rskc.selection.subsample import Sample
 
-# Restarts of the fits to half-samples and references, where the estimator has "auto".
-STARTS = 25
 DATA = 2  # in the place of the number of a cloud
 # Sums of squares of all features, or in the plane of the centers: see cluster_index.
 INDICES = ("all", "plane")
@@ -110,8 +107,7 @@ def _cluster_index(
             cloud = reference_of(CLOUDS[kind], sample.X, sample.masses)
         sample = replace(sample, X=cloud.draw(rng_of(seed, *key)))
     try:
-        model = configured(estimator, seed_of(seed, *key), n_clusters=K)
-        labels = fit_quietly(with_few_starts(model), sample).labels_
+        labels = fit_task(estimator, sample, n_clusters=K, random_state=seed_of(seed, *key)).labels_
     except ParameterError:  # fewer distinct cases than clusters
         return dict.fromkeys(INDICES, 0.0)
     return {
@@ -165,10 +161,3 @@ def _p_value(index: float, drawn: np.ndarray) -> float:
     if spread == 0:
         return float(index >= drawn[0])
     return float(student.cdf((index - drawn.mean()) / spread, len(drawn) - 1))
-
-
-def with_few_starts(model: Any) -> Any:
-    """Return a model of a task with few restarts, where their number is its own choice."""
-    if is_word(model.get_params().get("n_init"), "auto") and hasattr(model, "trim"):
-        model.set_params(n_init=STARTS)
-    return model

@@ -145,7 +145,7 @@ def _clest(search: Clest, frame: Any) -> Finding:
 
 
 def _gap(search: GapL1, frame: Any) -> Finding:
-    bound = search.l1_bound_1se_ if search.rule == "1se" else search.l1_bound_
+    bound = search.l1_bound_1se_
     n_features = int(search.best_estimator_.get_support().sum())
     result = f"an L1 bound of {number(bound)}, which gives weight to {count(n_features, 'feature')}"
     largest = frame.gap.argmax()
@@ -155,8 +155,8 @@ def _gap(search: GapL1, frame: Any) -> Finding:
     threshold = "largest - standard error", float(gaps[largest] - errors[largest])
     above = "features with weight", [f"{n:,}" for n in frame.n_features]
     curve = _curve(frame, "l1_bound", "gap", lines, threshold=threshold, above=above)
-    words = {"result": result, "reason": reason, "choice": WORDS["rules"][search.rule]}
-    return _finding("GapL1", search, curve, {"l1_bound": float(bound)}, **words)
+    words = {"result": result, "reason": reason}
+    return _finding("GapL1", search, curve, {"l1_bound": bound}, **words)
 
 
 def _stability(search: Stability, frame: Any) -> Finding:

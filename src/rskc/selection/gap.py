@@ -1,11 +1,9 @@
 """The permutation gap: how far clusters are from those of data without any, for the L1 bound."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse, vstack
@@ -13,23 +11,17 @@ from sklearn.base import clone
 
 from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import warn_user
-from rskc.inputs.validation import check_choice, check_integer, is_integer
+from rskc.inputs.validation import check_integer, is_integer
 from rskc.model import fitting
 from rskc.model.fitting import fit
 from rskc.selection.checkpoint import Result
 from rskc.selection.references import permuted
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import (
-    Search,
-    check_bounds,
-    check_sparse,
-    configured,
-    fit_quietly,
-    spaced_bounds,
-)
+from rskc.selection.search import Search, check_bounds, fit_task, spaced_bounds
 from rskc.selection.subsample import Sample
 from rskc.solver import Warm, solve_near, solve_path
 from rskc.solver.alternate import count_active
+from rskc.solver.groups import FeatureGroups
 
 # This share of the bounds is spaced evenly; the others close in on the choice.
 SPACED_SHARE = 0.6
@@ -59,8 +51,6 @@ class GapL1(Search):
         known to 10%, and then on ``l1_bound_``.
     n_permutations : int, default=20
         Permuted data sets, the same for all bounds.
-    rule : {"1se", "largest"}, default="1se"
-        Which bound ``best_estimator_`` has, see Notes.
     max_samples, random_state, n_jobs, checkpoint, progress
         As in :class:`Clest`.
 
@@ -81,7 +71,7 @@ class GapL1(Search):
     n_samples_, n_samples_used_ : int
         How many cases the table has, and how many of them were searched on.
     best_estimator_ : RobustSparseKMeans
-        Fitted to all the data with the bound of ``rule``: from restarts, and from the solution that
+        Fitted to all the data with ``l1_bound_1se_``: from restarts, and from the solution that
         the path has for this bound if it was made of all cases, in memory. What was found on some
         cases only is no partition of all of them.
 
@@ -115,21 +105,20 @@ class GapL1(Search):
     l1_bounds: Any = 10
     _: KW_ONLY
     n_permutations: int = 20
-    rule: str = "1se"
 
     def _check(self, n: int, p: int) -> None:
-        check_sparse(self.estimator)
         check_integer("n_clusters", self.estimator.n_clusters, 2)
         check_bounds(self.l1_bounds, p)
         check_integer("n_permutations", self.n_permutations, 2)
-        check_choice("rule", self.rule, ("1se", "largest"))
 
     def _search(self, sample: Sample, runner: Runner) -> None:
-        settings = {"l1_bound": "half", "n_features": None}
-        model = configured(self._for_comparisons(), runner.seed % 2**32, **settings)
-        once = fit_quietly(clone(model), sample)
+        model = self._for_comparisons(
+            l1_bound="half", n_features=None, random_state=runner.seed % 2**32
+        )
+        once = fit_task(model, sample)
         clean = sample.take(~(once.trimmed_ | once.outliers_))
-        path = _GapPath(_Sets(sample, clean, model, runner.seed), runner, self.n_permutations)
+        work = partial(_solve, sample, clean, model, runner.seed)
+        path = _GapPath(work, runner, 1 + self.n_permutations)
         if not is_integer(self.l1_bounds):
             path.solve(check_bounds(self.l1_bounds, self._n_units))
         else:
@@ -137,24 +126,22 @@ class GapL1(Search):
             path.solve(spaced_bounds(n_spaced, self._n_units), more=self.l1_bounds - n_spaced)
             for _ in range(self.l1_bounds - n_spaced):
                 path.close_in()
-        self.table_ = path.table()
-        self.permuted_log_objectives_ = path.values("log_objective")[:, 1:].T
-        largest, least = self.table_.gap.argmax(), within_one_error(self.table_)
-        self.l1_bound_ = float(self.table_.l1_bound[largest])
-        self.l1_bound_1se_ = float(self.table_.l1_bound[least])
-        self.table_["chosen"] = self.table_.l1_bound == self._chosen()["l1_bound"]
-        self._warm = _warm(path.results[self._chosen()["l1_bound"]][0])
+        table = path.table()
+        self.permuted_log_objectives_ = path.log_objectives()[:, 1:].T
+        self.l1_bound_ = float(table.l1_bound[table.gap.argmax()])
+        self.l1_bound_1se_ = float(table.l1_bound[within_one_error(table)])
+        self.table_ = table.assign(chosen=table.l1_bound == self.l1_bound_1se_)
+        self._warm = _warm(path.results[self.l1_bound_1se_][0])
 
-    def _refit(self, X: Any, counted: dict[str, Any], searched_all: bool) -> None:
+    def _refit(self, X: Any, sample_weight: Any, searched_all: bool) -> None:
         """Fit from restarts and, if it is a partition of all cases, from the path's solution."""
         warm = [self._warm] if searched_all else []
         del self._warm
-        for warning in fit(self.best_estimator_, X, warm, **counted):
+        for warning in fit(self.best_estimator_, X, warm, sample_weight):
             warn_user(warning)
 
     def _chosen(self) -> dict[str, Any]:
-        bound = self.l1_bound_1se_ if self.rule == "1se" else self.l1_bound_
-        return {"l1_bound": bound, "n_features": None}
+        return {"l1_bound": self.l1_bound_1se_, "n_features": None}
 
 
 def within_one_error(table: Any) -> int:
@@ -167,9 +154,9 @@ def within_one_error(table: Any) -> int:
 class _GapPath:
     """The data (set 0) and its permutations, solved for more and more bounds."""
 
-    sets: _Sets
+    work: Callable[..., Result]  # of bounds, of results near one, and of a key
     runner: Runner
-    n_permutations: int
+    n_sets: int
     results: dict[float, list[Result]] = field(default_factory=dict)  # by bound, of each set
 
     def solve(self, bounds: np.ndarray, near: Sequence[list[Result]] = (), more: int = 0) -> None:
@@ -178,11 +165,10 @@ class _GapPath:
         Or for one bound, from the results ``near`` it.
         """
         name, place = ("L1 bounds between", (len(self.results),)) if near else ("L1 bounds", ())
-        keys: list[Key] = [(*place, number) for number in range(self.n_permutations + 1)]
-        work = partial(self.sets.solve, bounds, near)
-        results = self.runner.run(name, work, keys, more * len(keys))
-        for i, bound in enumerate(bounds):
-            self.results[float(bound)] = [{k: v[i] for k, v in r.items()} for r in results]
+        keys: list[Key] = [(*place, number) for number in range(self.n_sets)]
+        results = self.runner.run(name, partial(self.work, bounds, near), keys, more * len(keys))
+        for i, bound in enumerate(bounds.tolist()):
+            self.results[bound] = [{k: v[i] for k, v in r.items()} for r in results]
 
     def close_in(self) -> None:
         """Solve for one more bound, between two others where the choice is open.
@@ -201,86 +187,85 @@ class _GapPath:
             low, high = bounds[widest : widest + 2]
             self.solve(np.array([np.sqrt(low * high)]), [self.results[low], self.results[high]])
 
+    def log_objectives(self) -> np.ndarray:
+        """Return those of each bound (rows), upwards, and set."""
+        found = [[each["log_objective"] for each in self.results[s]] for s in sorted(self.results)]
+        # What was found under one bound is allowed under the next: the objective cannot fall.
+        return np.maximum.accumulate(found)
+
     def table(self) -> Any:
         """Return a frame with one row per bound."""
         import pandas as pd
 
-        logs, n_features = self.values("log_objective"), self.values("n_features")
-        n_permuted = logs.shape[1] - 1
+        bounds, logs = sorted(self.results), self.log_objectives()
+        observed, permuted = logs[:, 0], logs[:, 1:]
         return pd.DataFrame(
             {
-                "l1_bound": sorted(self.results),
-                "n_features": n_features[:, 0],
-                "objective": np.exp(logs[:, 0]),
-                "log_objective": logs[:, 0],
-                "permuted_mean": logs[:, 1:].mean(axis=1),
-                "gap": logs[:, 0] - logs[:, 1:].mean(axis=1),
-                "standard_error": logs[:, 1:].std(axis=1) * np.sqrt(1 + 1 / n_permuted),
+                "l1_bound": bounds,
+                "n_features": [self.results[bound][0]["n_features"] for bound in bounds],
+                "objective": np.exp(observed),
+                "log_objective": observed,
+                "permuted_mean": permuted.mean(axis=1),
+                "gap": observed - permuted.mean(axis=1),
+                "standard_error": permuted.std(axis=1) * np.sqrt(1 + 1 / permuted.shape[1]),
             }
         )
 
-    def values(self, name: str) -> np.ndarray:
-        """Return one of the results for each bound (rows) and set."""
-        bounds = sorted(self.results)
-        values = np.array([[result[name] for result in self.results[s]] for s in bounds])
-        # What was found under one bound is allowed under the next: the objective cannot fall.
-        return np.maximum.accumulate(values) if name == "log_objective" else values
 
+def _solve(
+    sample: Sample,
+    clean: Sample,
+    model: RobustSparseKMeans,
+    seed: int,
+    bounds: np.ndarray,
+    near: Sequence[list[Result]],
+    key: Key,
+) -> Result:
+    """Solve the data (number 0) or a permutation for the bounds, upwards, each from the last one.
 
-class _Sets(NamedTuple):
-    """The data (number 0), and permutations of their clean cases.
-
-    A permutation spreads the cells of outlying cases over all others: 8% of rows with 5 outlying
-    cells each contaminate 34% of the permuted ones. The weights are those of the data.
+    Where ``near`` has results for its neighbors, there is one bound, and it is solved from these.
     """
+    number = key[-1]
+    if number > 0:
+        sample = _permuted(sample, clean, model.feature_groups, rng_of(seed, number))
+    model = clone(model).set_params(random_state=seed_of(seed, *key))
+    with fitting.solver_settings(model.verbose):
+        engine = fitting.make_engine(model, sample.X, sample.masses)
+        problem = fitting.make_problem(model, engine)
+        problems = [replace(problem, l1_bound=float(s), n_features=None) for s in bounds]
+        with fitting.overflow_explained(model, engine, sample.X):
+            if near:
+                neighbors = [_warm(results[number]) for results in near]
+                solutions = [solve_near(engine, problems[0], neighbors)]
+            else:
+                starts = fitting.make_starts(model, sample.X, engine, problem)
+                solutions = list(solve_path(engine, problems, starts))
+            solutions[-1].check_finite()
+    to_numpy, groups = engine.arrays.to_numpy, model.feature_groups
+    return {
+        "log_objective": np.log([max(each.mean, TINY) for each in solutions]),
+        "n_features": np.array([count_active(groups, each.weights) for each in solutions]),
+        "labels": np.array([each.labels for each in solutions]),
+        # A plain mask, whether a case is trimmed in part or not.
+        "trimmed": np.array([to_numpy(each.trimmed_weighted) for each in solutions]),
+        "weights": np.array([each.weights for each in solutions]),
+    }
 
-    data: Sample
-    clean: Sample
-    model: RobustSparseKMeans
-    seed: int
 
-    def draw(self, number: int) -> Sample:
-        """Return one of the sets, always the same for its number."""
-        if number == 0:
-            return self.data
-        rng, clean = rng_of(self.seed, number), self.clean
-        groups = self.model.feature_groups
-        drawn = permuted(clean.X, rng, groups, clean.weights)
-        while (lacking := self.data.shape[0] - drawn.shape[0]) > 0:
-            # As many cases as the data have: fewer fit more closely, and seem to have clusters.
-            more = permuted(clean.X, rng, groups, clean.weights)[:lacking]
-            drawn = vstack([drawn, more], "csr") if issparse(more) else np.vstack([drawn, more])
-        return replace(self.data, X=drawn)
+def _permuted(
+    sample: Sample, clean: Sample, groups: FeatureGroups | None, rng: np.random.Generator
+) -> Sample:
+    """Permute the clean cases, with the weights of the data.
 
-    def solve(self, bounds: np.ndarray, near: Sequence[list[Result]], key: Key) -> Result:
-        """Solve one of the sets for the bounds, upwards, each from the one before.
-
-        Where ``near`` has results for its neighbors, there is one bound, and it is solved from
-        these.
-        """
-        number = key[-1]
-        model, sample = configured(self.model, seed_of(self.seed, *key)), self.draw(number)
-        with fitting.solver_settings(model.verbose):
-            engine = fitting.make_engine(model, sample.X, sample.masses)
-            problem = fitting.make_problem(model, engine)
-            problems = [replace(problem, l1_bound=float(s), n_features=None) for s in bounds]
-            with fitting.overflow_explained(model, engine, sample.X):
-                if near:
-                    neighbors = [_warm(results[number]) for results in near]
-                    solutions = [solve_near(engine, problems[0], neighbors)]
-                else:
-                    starts = fitting.make_starts(model, sample.X, engine, problem)
-                    solutions = list(solve_path(engine, problems, starts))
-                solutions[-1].check_finite()
-        to_numpy, groups = engine.arrays.to_numpy, model.feature_groups
-        return {
-            "log_objective": np.log([max(each.mean, TINY) for each in solutions]),
-            "n_features": np.array([count_active(groups, each.weights) for each in solutions]),
-            "labels": np.array([each.labels for each in solutions]),
-            # A plain mask, whether a case is trimmed in part or not.
-            "trimmed": np.array([to_numpy(each.trimmed_weighted) for each in solutions]),
-            "weights": np.array([each.weights for each in solutions]),
-        }
+    Otherwise the cells of outlying cases would spread over all others: 8% of rows with 5 outlying
+    cells each contaminate 34% of the permuted ones. There are as many cases as the data have: fewer
+    fit more closely, and seem to have clusters.
+    """
+    drawn = permuted(clean.X, rng, groups, clean.weights)
+    while (lacking := sample.shape[0] - drawn.shape[0]) > 0:
+        more = permuted(clean.X, rng, groups, clean.weights)[:lacking]
+        drawn = vstack([drawn, more], "csr") if issparse(more) else np.vstack([drawn, more])
+    return replace(sample, X=drawn)
 
 
 def _warm(result: Result) -> Warm:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.inputs.arrays import to_numpy
 from rskc.selection.cloud import neighbors
 
 # Cases are a sequence if, among so many in succession, each is at less than this share of the
@@ -29,12 +28,12 @@ DENSITY_OF_CLUSTERS = 0.45
 
 
 def places_of(model: Any, X: Any, K: int, others: np.ndarray) -> dict[str, np.ndarray]:
-    """Return where cases lie that a model was not fitted to; NaN of a model without centers.
+    """Return where cases lie that a model was not fitted to; NaN without a model.
 
     Parameters
     ----------
-    model : estimator
-        Fitted to some cases, with ``cluster_centers_`` and ``transform``.
+    model : RobustSparseKMeans or None
+        Fitted to some cases.
     X : ndarray or sparse matrix of shape (n, p)
         All cases.
     K : int
@@ -49,10 +48,9 @@ def places_of(model: Any, X: Any, K: int, others: np.ndarray) -> dict[str, np.nd
         to; ``gaps`` (K, K), those of the centers.
     """
     places = {"distances": np.full((X.shape[0], K), np.nan), "gaps": np.full((K, K), np.nan)}
-    centers = to_numpy(getattr(model, "cluster_centers_", np.empty((0, 0))))
-    if centers.shape == (K, X.shape[1]) and hasattr(model, "transform"):
-        places["distances"][others] = to_numpy(model.transform(X[others])).astype(np.float64) ** 2
-        roots = np.sqrt(to_numpy(getattr(model, "feature_weights_", np.ones(X.shape[1]))))
+    if model is not None:
+        places["distances"][others] = model.transform(X[others]).astype(np.float64) ** 2
+        centers, roots = model.cluster_centers_, np.sqrt(model.feature_weights_)
         between = np.nan_to_num((centers[:, None] - centers) * roots)
         places["gaps"] = (between**2).sum(axis=2)
     return places

@@ -20,18 +20,15 @@ from rskc.inputs.labels import adjusted_rand_index
 from rskc.inputs.validation import is_integer
 from rskc.metrics import revised_silhouette
 from rskc.model.fitted import by_column, feature_names
-from rskc.model.fitting import fit
 from rskc.selection.checkpoint import Result
-from rskc.selection.cloud import with_few_starts
 from rskc.selection.halves import HalfSamples, split_in_halves
 from rskc.selection.runner import Key, Runner, seed_of
 from rskc.selection.search import (
     Search,
     check_bounds,
     check_clusters,
-    check_sparse,
     check_trims,
-    configured,
+    fit_task,
 )
 from rskc.selection.subsample import Sample
 from rskc.solver import Warm
@@ -107,7 +104,6 @@ class GridSearch(Search):
     trims: Any = (0, 0.05, 0.1)
 
     def _check(self, n: int, p: int) -> None:
-        check_sparse(self.estimator)
         self._paths(n, p)
 
     def _paths(self, n: int, p: int) -> list[list[dict[str, Any]]]:
@@ -218,13 +214,11 @@ def models_along(path: Path, sample: Sample, estimator: Any, seed: int) -> list[
     observed = np.ones(X.shape[0], bool) if issparse(X) else ~np.isnan(X).all(axis=1)
     models: list[Any] = []
     for setting in path:
-        model = configured(estimator, seed, **setting)
         warm = [
             Warm(m.labels_[observed], m.trimmed_weighted_[observed], m.feature_weights_)
             for m in models[-1:]
         ]
-        fit(model, X, warm, sample.weights)
-        models.append(model)
+        models.append(fit_task(estimator, sample, warm, random_state=seed, **setting))
     return models
 
 
@@ -288,9 +282,9 @@ def _fit_halves(
     (i, split), (n, p) = key, sample.shape
     labels, selected = [], []
     for number, half in enumerate(split_in_halves(np.arange(n), seed, split)):
-        few = with_few_starts(configured(estimator, 0))
         try:
-            models = models_along(paths[i], sample.take(half), few, seed_of(seed, *key, number))
+            half_seed = seed_of(seed, *key, number)
+            models = models_along(paths[i], sample.take(half), estimator, half_seed)
             labels.append(np.array([model.predict(sample.X) for model in models]))
             selected.append(np.array([model.feature_weights_ > 0 for model in models]))
         except ParameterError:  # fewer distinct cases than clusters: no cluster is found again

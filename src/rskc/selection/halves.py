@@ -4,15 +4,14 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
 from rskc.exceptions import ParameterError
 from rskc.inputs.labels import adjusted_rand_index, count_shared, match_clusters
 from rskc.selection.checkpoint import Result
-from rskc.selection.cloud import NOT_COMPARED, with_few_starts
+from rskc.selection.cloud import NOT_COMPARED
 from rskc.selection.gaps import Between, between_neighbors, places_of
 from rskc.selection.runner import Key, rng_of, seed_of
-from rskc.selection.search import configured, fit_quietly
+from rskc.selection.search import fit_task
 from rskc.selection.subsample import Sample
 
 # A feature counts as selected by a half if its test passes at this level. Many tests are made, but
@@ -116,21 +115,20 @@ def best_match(
 def fit_all(sample: Sample, estimator: Any, key: Key) -> Result:
     """Cluster all cases; in one cluster, if there are fewer distinct cases than clusters."""
     n, p = sample.shape
-    model = clone(estimator).set_params(n_clusters=key[0])
     try:
-        labels = fit_quietly(model, sample).labels_
+        model = fit_task(estimator, sample, n_clusters=key[0])
     except ParameterError as error:
         if error.parameter != "n_clusters":
             raise
-        model, labels = None, np.zeros(n, np.int32)
-    unknown = 0 if model is None else np.nan
+        one = {"labels": np.zeros(n, np.int32), "outliers": np.zeros(n, bool)}
+        return {**one, "weights": np.ones(p), "share": 0.0, "n_different": 0, "n_enough": 0}
     return {
-        "labels": labels,
-        "outliers": np.asarray(getattr(model, "outliers_", np.zeros(n, bool))),
-        "weights": getattr(model, "feature_weights_", np.ones(p)),
-        "share": getattr(model, "trim_", 0.0),
-        "n_different": getattr(model, "n_features_different_", unknown),
-        "n_enough": getattr(model, "n_features_enough_", unknown),
+        "labels": model.labels_,
+        "outliers": model.outliers_,
+        "weights": model.feature_weights_,
+        "share": model.trim_,
+        "n_different": getattr(model, "n_features_different_", np.nan),
+        "n_enough": getattr(model, "n_features_enough_", np.nan),
     }
 
 
@@ -151,10 +149,10 @@ def fit_halves(
     halves = split_in_halves(cases[K], seed, split)
     results = []
     for i, (half, others) in enumerate((halves, halves[::-1])):
-        model = with_few_starts(configured(estimator, seed_of(seed, *key, i), n_clusters=K))
+        seed_of_half = seed_of(seed, *key, i)
         try:
-            fit_quietly(model, sample.take(half))
-            labels, selected = model.predict(sample.X), _selected(model, p)
+            model = fit_task(estimator, sample.take(half), n_clusters=K, random_state=seed_of_half)
+            labels, selected = model.predict(sample.X), _selected(model)
         except ParameterError:  # fewer distinct cases than clusters: no cluster is found again
             model, labels, selected = None, np.zeros(n), np.zeros(p, bool)
         places = places_of(model, smooth, K, others)
@@ -162,8 +160,8 @@ def fit_halves(
     return {name: np.array([result[name] for result in results]) for name in results[0]}
 
 
-def _selected(model: Any, p: int) -> np.ndarray:
+def _selected(model: Any) -> np.ndarray:
     """Return which features differ between the clusters of a half, or have weight."""
     if hasattr(model, "feature_p_values_"):
         return model.feature_p_values_ <= SELECTION_LEVEL
-    return getattr(model, "feature_weights_", np.ones(p)) > 0
+    return model.feature_weights_ > 0

@@ -4,9 +4,7 @@ A search is a list of tasks, each with a key of whole numbers. A task draws its 
 the seed of the search and its own key alone, so the result is the same for any number of jobs, in
 any order, and whether it was stopped in between or not.
 
-Its progress is shown by a bar on a terminal, a callable, and the callbacks of scikit-learn. These,
-of version 1.9 and later, follow its public protocol: a search is a task of unknown length, its
-stages are subtasks, and the fits of a stage are theirs.
+Its progress is shown by a bar on a terminal or a callable.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ Work = Callable[[Key], Result]
 
 
 class Runner:
-    """Runs the tasks that a checkpoint does not have yet.
+    """Runs the tasks that a checkpoint does not have yet, and shows the progress.
 
     Parameters
     ----------
@@ -47,18 +45,23 @@ class Runner:
         Where finished tasks are kept, if anywhere.
     n_jobs : int or None
         How many tasks run in parallel, as in joblib.
-    progress : Progress
-        Is told of each task.
+    progress : bool or callable
+        True: a bar on a terminal, and nothing elsewhere. A callable gets the number of finished
+        tasks and the number of all.
     n_cells : int
         How many cells the table has that each task reads.
     """
 
-    def __init__(self, store: Checkpoint, n_jobs: int | None, progress: Progress, n_cells: int = 0):
+    def __init__(self, store: Checkpoint, n_jobs: int | None, progress: Any, n_cells: int = 0):
         self.seed = int(store.identity["seed"])
         self._store, self._finished = store, store.results()
-        self._n_jobs, self._progress = n_jobs, progress
+        self._n_jobs, self._report = n_jobs, progress
         self._serial_seconds = SERIAL_SECONDS if n_cells <= MAX_SERIAL_CELLS else 0.0
         self.later = 0  # tasks of another part of the search, for the progress
+        self._done = self._total = 0
+        hidden = progress is not True or sys.stderr is None or not sys.stderr.isatty()
+        # Searches of less than half a second need no bar.
+        self._bar = tqdm(total=0, disable=hidden, delay=0.5, dynamic_ncols=True)
 
     def run(self, name: str, work: Work, keys: Sequence[Key], more: int = 0) -> list[Result]:
         """Run ``work`` on each of the keys, and return the results in their order.
@@ -67,13 +70,27 @@ class Runner:
         """
         names = [f"{name} {' '.join(map(str, key))}" for key in keys]
         todo = [i for i, task in enumerate(names) if task not in self._finished]
-        self._progress.begin(name, len(keys), more + self.later)
-        self._progress.advance(len(keys) - len(todo))
+        # The total never falls.
+        self._total = max(self._total, self._done + len(keys) + more + self.later)
+        self._bar.total = self._total
+        self._bar.set_description(name, refresh=False)
+        self._advance(len(keys) - len(todo))
         for i, result in self._results(work, [(i, keys[i]) for i in todo]):
             self._finished[names[i]] = result
             self._store.add(names[i], result)
-            self._progress.advance(1)
+            self._advance(1)
         return [self._finished[task] for task in names]
+
+    def close(self) -> None:
+        """Close the bar."""
+        self._bar.close()
+
+    def _advance(self, n: int) -> None:
+        """Show that n more tasks are finished."""
+        self._done += n
+        self._bar.update(n)
+        if callable(self._report):
+            self._report(self._done, self._total)
 
     def _results(self, work: Work, tasks: list[tuple[int, Key]]) -> Iterator[tuple[int, Result]]:
         """Yield results as they come, with the number of their task."""
@@ -130,65 +147,3 @@ def _quiet_in_main_thread() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
-
-
-# ---- Progress
-
-
-class Progress:
-    """Reports the stages of a search and its finished fits.
-
-    Parameters
-    ----------
-    report : bool or callable
-        True: a bar on a terminal, and nothing elsewhere. A callable gets the number of finished
-        fits and the number of all.
-    search, X : object
-        The search whose callbacks are told, and its data.
-    """
-
-    def __init__(self, report: Any, search: Any = None, X: Any = None):
-        self._report, self._search, self._X = report, search, X
-        self._done = self._total = 0
-        self._root: Any = None
-        self._stage: Any = None
-        terminal = sys.stderr is not None and sys.stderr.isatty()
-        hidden = not (report is True and terminal)
-        # Searches of less than half a second need no bar.
-        self._bar = tqdm(total=0, disable=hidden, delay=0.5, dynamic_ncols=True)
-        if hasattr(search, "set_callbacks"):
-            self._root = search._init_callback_context(max_subtasks=None)
-            self._root.call_on_fit_task_begin(estimator=search, X=X)
-
-    def begin(self, name: str, n: int, more: int) -> None:
-        """Begin a stage of n fits, and end the one before. At most ``more`` fits will follow."""
-        # The total never falls.
-        self._total = self._bar.total = max(self._total, self._done + n + more)
-        self._bar.set_description(name, refresh=False)
-        self._end_stage()
-        if self._root is not None:
-            self._stage = self._root.subcontext(task_name=name, max_subtasks=n)
-            self._stage.call_on_fit_task_begin(estimator=self._search)
-
-    def advance(self, n: int) -> None:
-        """Report that n fits are finished."""
-        self._done += n
-        self._bar.update(n)
-        if callable(self._report):
-            self._report(self._done, self._total)
-        for _ in range(n if self._stage is not None else 0):
-            fit = self._stage.subcontext(task_name="fit")
-            fit.call_on_fit_task_begin(estimator=self._search)
-            fit.call_on_fit_task_end(estimator=self._search)
-
-    def close(self) -> None:
-        """Close the bar, and tell the callbacks that the search is over."""
-        self._bar.close()
-        self._end_stage()
-        if self._root is not None:
-            self._root.call_on_fit_task_end(estimator=self._search, X=self._X)
-
-    def _end_stage(self) -> None:
-        if self._stage is not None:
-            self._stage.call_on_fit_task_end(estimator=self._search)
-            self._stage = None

@@ -1,7 +1,7 @@
 """What all searches share: checking, seeds, the runner, and the refitted model."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, replace
 from importlib.metadata import version
@@ -11,10 +11,8 @@ import joblib
 import numpy as np
 from joblib import effective_n_jobs
 from scipy.sparse import issparse
-from sklearn import get_config
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
 
 from rskc.estimator import RobustSparseKMeans
 from rskc.exceptions import ParameterError
@@ -32,16 +30,11 @@ from rskc.inputs.validation import (
 from rskc.model.cells import extreme_columns, shows_outlying_cells, without_extremes
 from rskc.model.fitting import fit, groups_of, make_engine, make_starts
 from rskc.selection.checkpoint import Checkpoint
-from rskc.selection.runner import Progress, Runner
+from rskc.selection.runner import Runner
 from rskc.selection.subsample import Sample, draw, with_length
-from rskc.solver import Problem
+from rskc.solver import Problem, Warm
 from rskc.solver.groups import FeatureGroups, as_plain
 from rskc.utils.wording import count
-
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # an earlier scikit-learn, which knows no callbacks
-    CallbackSupportMixin, with_callbacks = object, lambda method: method
 
 # The most cases of a table that a search works on by default. More cases of a large table are no
 # better: the more there are, the less doubtful is the best partition into any number of clusters,
@@ -54,6 +47,8 @@ MAX_SAMPLES = 5000
 QUICK_CLUSTERS = 10
 # The smallest of the bounds that are spaced evenly: about two features have weight.
 MIN_SPACED_BOUND = 1.2
+# Restarts of the fits to half-samples and references, where the estimator has "auto".
+STARTS = 25
 # Parameters that change how a search runs, but not its result.
 RUNTIME_PARAMS = ("n_jobs", "progress", "checkpoint", "random_state")
 RUNTIME_FIT_PARAMS = ("n_threads", "device", "verbose", "random_state")
@@ -62,7 +57,7 @@ TASK_SETTINGS: dict[str, Any] = {"trim": 0.1, "l1_bound": "half"}
 
 
 @dataclass(eq=False, repr=False)
-class Search(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
+class Search(BaseEstimator):
     """Base class: ``fit`` runs the tasks of a search, decides, and refits a model.
 
     The fields of a search are its parameters: the dataclass writes the ``__init__`` that only
@@ -77,11 +72,6 @@ class Search(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
     checkpoint: Any = None
     progress: Any = True
 
-    # Weights are for the estimator, which says by metadata routing whether it takes them.
-    __metadata_request__fit = {"sample_weight": UNUSED}  # noqa: RUF012
-    __metadata_request__fit_predict = {"sample_weight": UNUSED}  # noqa: RUF012
-
-    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Search, decide, and fit the model that was chosen.
 
@@ -102,37 +92,36 @@ class Search(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         self : object
         """
-        check_clusterer(self.estimator)
+        if not isinstance(self.estimator, RobustSparseKMeans):
+            raise TypeError(f"estimator={self.estimator!r:.80} must be a RobustSparseKMeans.")
         most = self.max_samples
         if most is not None:
             most = check_integer("max_samples", most, 1, remedy=" or None")
-        given = self._routed(sample_weight)
-        table = with_length(validated(self, X, reset=True, dtype=PRECISIONS, sample_weight=given))
+        checked = validated(self, X, reset=True, dtype=PRECISIONS, sample_weight=sample_weight)
+        table = with_length(checked)
         n, p = map(int, table.shape)
-        weights = None if given is None else check_sample_weight(given, n)
+        weights = None if sample_weight is None else check_sample_weight(sample_weight, n)
         if weights is not None and (weights == weights[0]).all():
             weights = None
         n_used = n if weights is None else int(np.count_nonzero(weights))
         n_used = n_used if most is None else min(n_used, most)
-        self._groups = self._groups_of(p)
+        self._groups = groups_of(self, self.estimator.feature_groups, p)
         self._n_units = p if self._groups is None else len(self._groups)
         self._check(n_used, self._n_units)
         jobs = self.n_jobs
         if jobs is not None and (not is_integer(jobs) or jobs == 0):
             raise ParameterError("n_jobs", jobs, "must be None or an integer other than 0.")
-        checkpoint = Checkpoint(self.checkpoint, self._identity())
-        with closing(checkpoint) as store, closing(Progress(self.progress, self, X)) as progress:
+        with closing(Checkpoint(self.checkpoint, self._identity())) as store:
             seed = int(store.identity["seed"])
             self.samples_used_, sample = draw(table, weights, most, seed)
             store.claim(data=_hash_of(sample))
-            runner = Runner(store, jobs, progress, n_cells=math.prod(sample.shape))
-            self._search(self._without_extremes(sample), runner)
-            self.n_samples_, self.n_samples_used_ = n, sample.shape[0]
-            model = clone(self.estimator).set_params(**self._chosen())
-            if model.get_params().get("random_state", 0) is None:
-                model.set_params(random_state=seed % 2**32)
-            self.best_estimator_ = model
-            self._refit(X, {} if given is None else {"sample_weight": given}, sample.X is table)
+            with closing(Runner(store, jobs, self.progress, math.prod(sample.shape))) as runner:
+                self._search(self._without_extremes(sample), runner)
+                self.n_samples_, self.n_samples_used_ = n, sample.shape[0]
+                self.best_estimator_ = clone(self.estimator).set_params(**self._chosen())
+                if self.best_estimator_.random_state is None:
+                    self.best_estimator_.random_state = seed % 2**32
+                self._refit(X, sample_weight, sample.X is table)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -143,28 +132,6 @@ class Search(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Search, and return the clusters of the chosen model."""
         return self.fit(X, sample_weight=sample_weight).best_estimator_.labels_
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Return which metadata the estimator asks for, see scikit-learn's user guide."""
-        mapping = MethodMapping().add(caller="fit", callee="fit")
-        mapping.add(caller="fit_predict", callee="fit")
-        router = MetadataRouter(owner=type(self).__name__)
-        return router.add(estimator=self.estimator, method_mapping=mapping)
-
-    def _routed(self, sample_weight: Any) -> Any:
-        """Return the weights that are for the estimator; refuse them if it takes none."""
-        if sample_weight is None:
-            return None
-        if get_config()["enable_metadata_routing"]:
-            routed = process_routing(self, "fit", sample_weight=sample_weight)
-            return routed.estimator.fit["sample_weight"]
-        if not has_fit_parameter(self.estimator, "sample_weight"):
-            raise TypeError(
-                f"sample_weight was given, and the fit of {type(self.estimator).__name__} takes "
-                "none; leave it out, or use an estimator that takes it, such as "
-                "RobustSparseKMeans."
-            )
-        return sample_weight
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -186,14 +153,11 @@ class Search(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _chosen(self) -> dict[str, Any]:
         """Return the parameters of the model that was chosen."""
-        return with_clusters(self.estimator, self.n_clusters_)
+        return with_clusters(self.n_clusters_)
 
-    def _refit(self, X: Any, counted: dict[str, Any], searched_all: bool) -> None:
-        """Fit the chosen model to all the data, which may be those that were searched on.
-
-        ``counted`` has ``sample_weight``, if it was given.
-        """
-        self.best_estimator_.fit(X, **counted)
+    def _refit(self, X: Any, sample_weight: Any, searched_all: bool) -> None:
+        """Fit the chosen model to all the data, which may be those that were searched on."""
+        self.best_estimator_.fit(X, sample_weight=sample_weight)
 
     def _without_extremes(self, sample: Sample) -> Sample:
         """Return the cases without extreme cells, where a fit might bound outlying cells.
@@ -201,11 +165,11 @@ class Search(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
         Fits of tasks are then as fast as without outlying cells. The chosen model is fitted to the
         table as it is.
         """
-        asked = self.estimator.get_params(deep=False)
-        if asked.get("cells") is None or hasattr(self, "encoder_"):
+        asked = self.estimator
+        if asked.cells is None or hasattr(self, "encoder_"):
             return sample
-        by_data = is_word(asked["trim"], "auto") or is_word(asked["l1_bound"], "auto")
-        is_open = is_word(asked["cells"], "auto")
+        by_data = is_word(asked.trim, "auto") or is_word(asked.l1_bound, "auto")
+        is_open = is_word(asked.cells, "auto")
         if is_open and not (by_data and self._shows_outlying_cells(sample)):
             return sample
         return replace(sample, X=without_extremes(to_dense(sample.X), sample.masses))
@@ -225,37 +189,34 @@ class Search(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
         """Return the estimator for the tables of tasks, whose features have no names.
 
         A seed makes it start as the chosen model will. It uses one thread if several tasks run at a
-        time. Settings that it does not have are left out.
+        time.
         """
-        model = clone(self.estimator)
-        params = model.get_params(deep=False)
         # The sample has no extreme cells left, and its fits are faster in memory.
         asked: dict[str, Any] = {"cells": None, "device": None}
         if self._groups is not None:
             asked |= {"feature_groups": self._groups, "categorical": None, "ordinal": None}
-        if seed is not None and params.get("random_state", 0) is None:
+        if seed is not None and self.estimator.random_state is None:
             asked["random_state"] = seed % 2**32
         if effective_n_jobs(self.n_jobs) > 1:
             asked["n_threads"] = 1
-        asked |= settings
-        return model.set_params(**{name: asked[name] for name in asked if name in params})
+        return clone(self.estimator).set_params(**asked | settings)
 
-    def _for_comparisons(self) -> Any:
+    @property
+    def _few_starts(self) -> dict[str, Any]:
+        """Few restarts for tasks that need no more, where their number is not given."""
+        return {"n_init": STARTS} if is_word(self.estimator.n_init, "auto") else {}
+
+    def _for_comparisons(self, **more: Any) -> Any:
         """Return the estimator for tasks that compare fits, with no setting left to the data.
 
         An automatic fit would take three to four times as long. The chosen model is fitted as the
         estimator asks.
         """
-        asked = self.estimator.get_params(deep=False)
-        settings = {k: v for k, v in TASK_SETTINGS.items() if is_word(asked.get(k), "auto")}
-        if asked.get("n_features") is not None:
+        asked = self.estimator.get_params()
+        settings = {k: v for k, v in TASK_SETTINGS.items() if is_word(asked[k], "auto")}
+        if asked["n_features"] is not None:
             settings.pop("l1_bound", None)
-        return self._for_tasks(**settings)
-
-    def _groups_of(self, p: int) -> FeatureGroups | None:
-        """Return the groups of the estimator, which may name features; a category is one too."""
-        given = self.estimator.get_params(deep=False).get("feature_groups")
-        return groups_of(self, given, p)
+        return self._for_tasks(**settings | more)
 
     def _identity(self) -> dict[str, str | None]:
         """Return all that results depend on but the data; a seed of None is the checkpoint's."""
@@ -275,36 +236,21 @@ class Search(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
         }
 
 
-def configured(estimator: Any, seed: int, **params: Any) -> Any:
-    """Return a copy of an estimator for one task, with its own seed."""
-    if "random_state" in estimator.get_params():
-        params["random_state"] = seed
-    return clone(estimator).set_params(**params)
+def fit_task(
+    estimator: Any, sample: Sample, warm: Sequence[Warm] = (), **settings: Any
+) -> RobustSparseKMeans:
+    """Fit a copy of an estimator with settings of one task, from known solutions too.
+
+    Its warnings would be about part of the data, and are not shown.
+    """
+    model = clone(estimator).set_params(**settings)
+    fit(model, sample.X, warm, sample.weights)
+    return model
 
 
-def fit_quietly(model: Any, sample: Sample) -> Any:
-    """Fit a model of a task, without the warnings of rskc: they would be about part of the data."""
-    if isinstance(model, RobustSparseKMeans):
-        fit(model, sample.X, sample_weight=sample.weights)
-        return model
-    counted = {} if sample.weights is None else {"sample_weight": sample.weights}
-    return model.fit(sample.X, **counted)
-
-
-def check_clusterer(estimator: Any) -> None:
-    """Refuse an estimator without a number of clusters, or one that cannot predict."""
-    params = estimator.get_params() if hasattr(estimator, "get_params") else {}
-    if "n_clusters" not in params or not hasattr(estimator, "predict"):
-        raise TypeError(
-            f"estimator={estimator!r:.80} must be a clusterer with n_clusters and predict, such as "
-            "RobustSparseKMeans()."
-        )
-
-
-def with_clusters(estimator: Any, n_clusters: int) -> dict[str, Any]:
+def with_clusters(n_clusters: int) -> dict[str, Any]:
     """Return the parameters for K clusters; with a single cluster all features weigh the same."""
-    params = estimator.get_params(deep=False) if n_clusters == 1 else {}
-    dense = {name: None for name in ("l1_bound", "n_features") if name in params}
+    dense = {"l1_bound": None, "n_features": None} if n_clusters == 1 else {}
     return {"n_clusters": n_clusters, **dense}
 
 
@@ -358,14 +304,6 @@ def check_clusters(n_clusters: Any, least: int, n_cases: int) -> list[int]:
             "or give more cases.",
         )
     return numbers
-
-
-def check_sparse(estimator: Any) -> None:
-    """Refuse an estimator that has no bound."""
-    if not isinstance(estimator, RobustSparseKMeans):
-        raise TypeError(
-            f"estimator={estimator!r:.80} must be a RobustSparseKMeans: others have no L1 bound."
-        )
 
 
 def check_bounds(l1_bounds: Any, p: int) -> np.ndarray:

@@ -93,9 +93,8 @@ class Stability(Search):
 
     Parameters
     ----------
-    estimator : RobustSparseKMeans or another clusterer
-        Anything with ``n_clusters``, ``fit``, ``labels_`` and ``predict``. Features that it leaves
-        to the data are found anew in every half.
+    estimator : RobustSparseKMeans
+        All other parameters. Features that it leaves to the data are found anew in every half.
     n_clusters : int, iterable of int or "auto", default="auto"
         The numbers to try. "auto": 2 to 10, and more while that brings more stable clusters.
     n_splits : int, default=6
@@ -125,7 +124,7 @@ class Stability(Search):
         A row for each number: ``n_clusters``; ``n_splits`` that were made, fewer for numbers that
         are far from stable; ``stability``, of the least stable cluster; ``agreement``, the median
         adjusted Rand index of the two halves of a split, and ``agreement_spread``, half
-        of its interquartile range; for RobustSparseKMeans with ``l1_bound="auto"`` the features
+        of its interquartile range; with ``l1_bound="auto"`` the features
         that differ and those that are enough, with all cases, ``features_different`` and
         ``features_enough``; ``stable``; ``p_value`` of the comparison with a single
         cluster, and ``pair_p_value`` of that of two neighbors, the largest of all pairs, missing
@@ -230,7 +229,7 @@ class Stability(Search):
 
     def choose(self, sample: Sample, runner: Runner) -> Choice:
         """Choose the number of clusters, as a part of another search."""
-        self._groups = self._groups_of(sample.shape[1])
+        self._groups = self.estimator.feature_groups
         self._search(sample, runner)
         fits = self._fits
         del self._fits, self._sample
@@ -255,7 +254,7 @@ class Stability(Search):
         model, n = self._for_tasks(runner.seed), sample.shape[0]
         # In a half 3 or 4 cases of a cluster of 7 seem to be outlying: where halves trimmed, one of
         # 5 to 12 cases was not stable in 7 of 12 tables, and where they do not in none.
-        untrimmed = self._for_tasks(runner.seed, trim=0.0)
+        untrimmed = self._for_tasks(runner.seed, trim=0.0, **self._few_starts)
         fits: dict[int, Fits] = {}
         numbers, few = self._numbers(n), min(FIRST_SPLITS, self.n_splits)
         while numbers:
@@ -374,7 +373,7 @@ class Stability(Search):
         weights = fit.full["weights"]
         cells, labels = self._cells(sample, fit)
         plain = {"l1_bound": None, "n_features": None, "feature_groups": None, "trim": 0.0}
-        model = self._for_tasks(runner.seed, **plain)
+        model = self._for_tasks(runner.seed, **plain, **self._few_starts)
         columns = np.arange(len(weights)) if self._groups is None else self._groups.columns
         regular = replace(sample.take(~fit.full["outliers"]), X=cells)
         fit.cloud = compare_with_cloud(
@@ -388,9 +387,9 @@ class Stability(Search):
         cells = to_dense(sample.X[clean][:, used]) * np.sqrt(weights[used])
         return cells, fit.full["labels"][clean]
 
-    def _refit(self, X: Any, counted: dict[str, Any], searched_all: bool) -> None:
+    def _refit(self, X: Any, sample_weight: Any, searched_all: bool) -> None:
         """Fit the chosen model, and number what is known of its clusters and cases as it does."""
-        super()._refit(X, counted, searched_all)
+        super()._refit(X, sample_weight, searched_all)
         fits, sample = self._fits, self._sample
         del self._fits, self._sample
         if fits is None:
