@@ -18,12 +18,10 @@ import rskc
 from browsing import content_of
 from rskc import RobustSparseKMeans
 from rskc.explorer import Explorer
-from rskc.explorer.grid import Exploration, _describe, _nearest
 from rskc.explorer.packing import MISSING, bits_for, packed, scaled
 from rskc.explorer.views import scene_of
 from rskc.metrics import classification_error_rate
 from rskc.selection.runner import Runner
-from rskc.selection.subsample import Sample
 
 ALONE = {"n_jobs": 1, "progress": False}
 
@@ -127,23 +125,22 @@ def noted(work, ran, key):
     return work(key)
 
 
-def test_of_a_large_table_some_are_fitted_and_all_are_counted():
+def test_of_a_large_table_some_are_fitted():
     X = corners(600)
     page = explore(X, max_samples=90, n_clusters=[3], case_names=[f"c{i}" for i in range(600)])
     search, (words, _) = page.search, opened(page)
     assert words["n_shown"] == len(search.data_) == 90
     assert_array_equal(search.data_, X[search.samples_used_])
     assert words["cases"] == [f"c{i}" for i in search.samples_used_]
-    assert all(sum(sizes) == 600 for sizes in words["sizes"])
-    assert sorted(words["sizes"][2]) == [200, 200, 200]  # two features, with trimming
+    assert all(sum(sizes) == 90 for sizes in words["sizes"])
     assert "600 cases" in words["sample"]
-    assert "90 drawn at random" in words["sample"]
+    assert "are of 90 drawn at random" in words["sample"]
 
 
 def test_a_sparse_table_gives_the_page_of_the_dense_one():
     X = np.round(np.abs(corners(40)) * (np.random.default_rng(1).random((40, 6)) < 0.7), 1)
     how = {"n_clusters": [2, 3], "n_features": [2], "trims": [0, 0.1]}
-    for most in (None, 30):  # of a larger table, all cases are counted
+    for most in (None, 30):
         how["max_samples"] = most
         assert explore(csr_array(X), **how).html == explore(X, **how).html
 
@@ -184,21 +181,6 @@ def test_categories_are_features_with_one_weight_each():
     place, size = words["shown"].index(0), 100 + 2 * X["size"]
     assert_allclose(words["spans"][place], [size.min(), size.max()], rtol=1e-12)
     assert words["scales"][place] == 2.0
-    some = explore(X, n_clusters=[3], n_features=[2], trims=[0], max_samples=60)
-    assert some.search.sizes_[0].tolist() == [30, 30, 30]  # of all cases
-
-
-def test_the_nearest_center_is_that_of_predict():
-    """Also where a center has no value of a feature: no case of cluster 0 has one of the first."""
-    X = np.delete(corners(), 7, axis=0)
-    clusters = (X[:, 0] > 4) + 2 * (X[:, 1] > 4)
-    X[3, 4], X[5, 4], X[clusters == 0, 2] = np.nan, np.nan, np.nan
-    model = RobustSparseKMeans(3, l1_bound=None, trim=0.05, random_state=0).fit(X)
-    assert np.isnan(model.cluster_centers_).any()
-    search = Exploration(model, [3], [6], [0.05], n_splits=0, **ALONE).fit(X)
-    fit = _describe(model, Sample(X, None))
-    assert_array_equal(_nearest(X, fit), model.predict(X))
-    assert_array_equal(search.sizes_[0], np.bincount(search.fits_[0]["labels"]))
 
 
 def test_of_no_clusters_nothing_is_marked():
@@ -305,5 +287,5 @@ def test_the_explorer_goes_by_weight_and_says_so():
     assert classification_error_rate(labels, search.fits_[2]["labels"]) == 0
     words, _ = opened(made)
     assert words["sample"].startswith("The fits use the case weights; ")
-    assert f"are of {n_used} with a weight above 0; sizes" in words["sample"]
+    assert f"are of {n_used} with a weight above 0." in words["sample"]
     assert words["fit"] == "model.fit(X, sample_weight=...)"

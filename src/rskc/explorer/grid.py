@@ -1,21 +1,15 @@
 """The grid of the explorer: the automatic choice, fits around it, and fits to half-samples."""
 
-from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 
-from rskc.engines import Frame
 from rskc.exceptions import ParameterError
-from rskc.inputs.arrays import is_dask, to_dense, to_numpy
 from rskc.inputs.validation import check_integer, is_integer, is_word
 from rskc.metrics import classification_error_rate
-from rskc.model.fitted import Predictor, predictor_of
 from rskc.model.fitting import make_engine
-from rskc.model.outliers import Thresholds
 from rskc.selection import Stability
 from rskc.selection.checkpoint import Result
 from rskc.selection.grid import describe_fit, fit_half_paths, fit_paths
@@ -37,8 +31,6 @@ NUMBERS, BEYOND = range(2, 9), 2
 N_FEATURES, LEAST_FEATURES = 8, 2  # how many numbers of features, and the least
 TRIMS = (0.0, 0.05, 0.1)
 MOST_SETTINGS = 1000
-ROWS = 20_000  # of a large table, counted at a time
-PREDICTING = ("centers", "location", "factor", "limits")  # what is kept of a fit to count clusters
 
 
 class Axes(NamedTuple):
@@ -88,8 +80,6 @@ class Exploration(Search):
         Labels, flags, weights and figures of the fit at each setting.
     halves_ : list of HalfSamples
         Fits with each setting to half-samples.
-    sizes_ : list of ndarray
-        Cases in each cluster, of all the table, for each setting.
     samples_used_ : ndarray of shape (n_samples_used_,)
         Numbers of the cases that were searched on.
     data_ : ndarray
@@ -109,7 +99,7 @@ class Exploration(Search):
     def _check(self, n: int, p: int) -> None:
         if self.n_splits != 0:
             check_integer("n_splits", self.n_splits, 1, remedy=" or 0")
-        self._asked = self.planned(n, p)
+        self.planned(n, p)
 
     def n_active(self, weights: np.ndarray) -> int:
         """Return how many features, or groups of them, have weight."""
@@ -146,14 +136,14 @@ class Exploration(Search):
 
     def _search(self, sample: Sample, runner: Runner) -> None:
         search = Stability(self._for_tasks(), self.n_clusters, n_jobs=self.n_jobs)
-        runner.later = len(self._asked.paths) * (1 + self.n_splits)
+        asked = self.planned(sample.shape[0], self._n_units)
+        runner.later = len(asked.paths) * (1 + self.n_splits)
         self.choice_ = search.choose(sample, runner)
         runner.later = 0
-        self.axes_ = self._axes_around(sample.X)
+        self.axes_ = self._axes_around(asked, sample.X)
         paths, model = self.axes_.paths, self._for_comparisons()
         more = len(paths) * self.n_splits
-        fits = fit_paths(paths, sample, model, runner, _describe, more)
-        self.fits_ = [dict(fit) for fit in fits]
+        self.fits_ = fit_paths(paths, sample, model, runner, _describe, more)
         few = self._for_comparisons(**self._few_starts)
         self.halves_ = fit_half_paths(paths, sample, few, self.n_splits, runner)
         self.searched_ = sample.X
@@ -162,9 +152,9 @@ class Exploration(Search):
         self.data_ = sample.X
         return super()._without_extremes(sample)
 
-    def _axes_around(self, X: np.ndarray) -> Axes:
+    def _axes_around(self, asked: Axes, X: np.ndarray) -> Axes:
         """Return the settings, with those that the automatic choice took among them."""
-        numbers, features, trims = self._asked
+        numbers, features, trims = asked
         K, _, fit = self.choice_
         if is_word(self.n_clusters, "auto"):
             last = max(numbers[-1], min(K + BEYOND, X.shape[0] // SMALLEST_CLUSTER))
@@ -179,31 +169,12 @@ class Exploration(Search):
     def _chosen(self) -> dict[str, Any]:
         return with_clusters(self.choice_.n_clusters)
 
-    def _refit(self, X: Any, sample_weight: Any, searched_all: bool) -> None:
-        super()._refit(X, sample_weight, searched_all)
-        n, n_used = self.n_samples_, self.n_samples_used_
-        del self._asked
-        self.sizes_ = [
-            np.bincount(fit["labels"], minlength=len(fit["centers"])) for fit in self.fits_
-        ]
-        if n_used < n:
-            self.sizes_ = [np.zeros_like(sizes) for sizes in self.sizes_]
-            encoder = getattr(self, "encoder_", None)
-            for rows in _blocks(X if encoder is None else encoder.transform(X)):
-                for sizes, fit in zip(self.sizes_, self.fits_, strict=True):
-                    sizes += np.bincount(_nearest(rows, fit), minlength=len(sizes))
-        for fit in self.fits_:
-            for name in PREDICTING:
-                del fit[name]
-
 
 def _describe(model: Any, sample: Sample) -> Result:
     """Describe a fit, and say whether one from restarts alone finds the same clusters."""
     alone = fit_task(model, sample)
     repeats = classification_error_rate(alone.labels_, model.labels_) == 0
-    own = predictor_of(model)
-    predicting = zip(PREDICTING, (own.centers, *own.frame), strict=True)
-    return {**describe_fit(model, sample), **dict(predicting), "repeats": repeats}
+    return {**describe_fit(model, sample), "repeats": repeats}
 
 
 def _with(values: list, wanted: Any, scale: Any) -> list:
@@ -218,23 +189,3 @@ def _with(values: list, wanted: Any, scale: Any) -> list:
         nearest = min(inner, key=lambda value: abs(scale(value) - scale(wanted)))
         values = [value for value in values if value != nearest]
     return sorted([*values, wanted])
-
-
-def _blocks(X: Any) -> Iterator[np.ndarray]:
-    """Yield the rows of a table of any kind, some at a time."""
-    if is_dask(X):
-        array = X.to_dask_array() if hasattr(X, "columns") else X
-        for i in range(array.numblocks[0]):
-            yield np.asarray(array.blocks[i].compute(), float)
-        return
-    values = X.to_numpy() if hasattr(X, "columns") else X.tocsr() if issparse(X) else X
-    for first in range(0, values.shape[0], ROWS):
-        yield np.asarray(to_numpy(to_dense(values[first : first + ROWS])), float)
-
-
-def _nearest(rows: np.ndarray, fit: Result) -> np.ndarray:
-    """Return the nearest center of each case, as the model would."""
-    centers, *frame = (fit[name] for name in PREDICTING)
-    none = Thresholds(np.inf, np.inf)
-    predictor = Predictor(centers, fit["weights"], Frame(*frame), none, n_threads=None)
-    return predictor.apply("labels", np.ascontiguousarray(rows, centers.dtype))

@@ -158,7 +158,7 @@ def explore(
     title : str, default=None
         Heading of the page.
     max_samples : int or None, default=5000
-        Most cases to fit. Of a larger table so many are drawn; clusters are counted over all.
+        Most cases to fit and to show. Of a larger table so many are drawn.
     random_state : int, RandomState or None, default=0
         Seed.
     n_jobs : int or None, default=-1
@@ -223,8 +223,8 @@ def _words(search: Exploration, scene: Scene) -> dict[str, Any]:
         sample = "The fits use the case weights; the page counts cases. "
     if n_used < n:
         sample += (
-            f"The table has {n:,} cases. The fits, the points and the rows below are of {n_used:,} "
-            f"{how}; sizes of clusters are those of all cases."
+            f"The table has {n:,} cases. The fits, the points, the rows below and the sizes of "
+            f"clusters are of {n_used:,} {how}."
         )
     return {
         "version": version("rskc"),

@@ -31,7 +31,7 @@ class View(NamedTuple):
     features: np.ndarray  # numbers of those with weight, the largest first
     weights: np.ndarray  # of these
     times_selected: np.ndarray  # of these, by the half-samples
-    sizes: np.ndarray  # (K,) of all cases
+    sizes: np.ndarray  # (K,)
     figures: dict[str, float]  # agreement, silhouette and others
 
 
@@ -139,12 +139,10 @@ def _view(search: Exploration, s: int, numbers: np.ndarray) -> View:
     fit, halves, K = search.fits_[s], search.halves_[s], len(numbers)
     weights = by_column(search, fit["weights"])
     features = strongest(weights, MOST_WEIGHTS)
-    sizes = np.zeros(K, int)
-    sizes[numbers] = search.sizes_[s]
-    known = len(halves.labels) > 0
+    known, labels = len(halves.labels) > 0, numbers[fit["labels"]]
     names = ("silhouette", "objective", "n_outliers", "n_trim")
     return View(
-        numbers[fit["labels"]],
+        labels,
         np.asarray(fit["trimmed"]),
         np.asarray(fit["outliers"]),
         (halves.matched(fit["labels"], K) == fit["labels"]).sum(axis=0)
@@ -153,7 +151,7 @@ def _view(search: Exploration, s: int, numbers: np.ndarray) -> View:
         features,
         weights[features],
         by_column(search, halves.selected)[:, features].sum(axis=0),
-        sizes,
+        np.bincount(labels, minlength=K),
         {
             "agreement": float(np.mean(halves.agreements(fit["outliers"]))) if known else np.nan,
             **{name: float(fit[name]) for name in names},
