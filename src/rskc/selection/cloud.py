@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from rskc.selection.search import fit_task
 from rskc.selection.subsample import Sample
 
 DATA = 2  # in the place of the number of a cloud
-# Sums of squares of all features, or in the plane of the centers: see cluster_index.
+# Sums of squares of all features, or in the plane of the centers: see cluster_indices.
 INDICES = ("all", "plane")
 # Of pairs with fewer cases in a cluster the comparison knows too little.
 LARGE = 20
@@ -49,12 +50,8 @@ def compare_with_cloud(
     pairs = nearest_pairs(sample.X, labels, K, sample.weights)
     sets = [(K, 0, 0), *((K, *pair) for pair in pairs)]
     own = [(*cases, DATA, 0) for cases in sets]
-    drawn = [
-        (*cases, kind, r)
-        for cases in sets
-        for kind in range(len(CLOUDS))
-        for r in range(n_references)
-    ]
+    draws = product(sets, range(len(CLOUDS)), range(n_references))
+    drawn = [(*cases, kind, r) for cases, kind, r in draws]
     results = runner.run("One cloud", work, [*own, *drawn])
     p_values, in_plane = (
         _p_values(np.array([result[name] for result in results]), len(sets)) for name in INDICES
@@ -65,9 +62,8 @@ def compare_with_cloud(
     sizes = np.bincount(labels, minlength=K)
     large = [min(sizes[[*pair[1:]]]) >= LARGE for pair in sets[1:]]
     both = np.minimum(p_values, in_plane)[1:]
-    return CloudPValues(
-        in_plane[0], max(p_values[1:], default=0.0), float(both[large].max(initial=0.0))
-    )
+    pair, large_pair = (float(some.max(initial=0.0)) for some in (p_values[1:], both[large]))
+    return CloudPValues(float(in_plane[0]), pair, large_pair)
 
 
 def nearest_pairs(
@@ -110,9 +106,7 @@ def _cluster_index(
         labels = fit_task(estimator, sample, n_clusters=K, random_state=seed_of(seed, *key)).labels_
     except ParameterError:  # fewer distinct cases than clusters
         return dict.fromkeys(INDICES, 0.0)
-    return {
-        name: cluster_index(sample.X, labels, name == "plane", sample.masses) for name in INDICES
-    }
+    return cluster_indices(sample.X, labels, sample.masses)
 
 
 def _has_categories(columns: np.ndarray) -> bool:
@@ -120,12 +114,12 @@ def _has_categories(columns: np.ndarray) -> bool:
     return len(np.unique(columns)) < len(columns)
 
 
-def cluster_index(
-    cells: np.ndarray, labels: np.ndarray, in_plane: bool, masses: np.ndarray | None = None
-) -> float:
-    """Return the sum of squares within clusters over that in total.
+def cluster_indices(
+    cells: np.ndarray, labels: np.ndarray, masses: np.ndarray | None = None
+) -> dict[str, float]:
+    """Return the sums of squares within clusters over those in total.
 
-    Either of all features, or in the plane (line, space) in which the centers lie: across it there
+    Both of all features, and in the plane (line, space) in which the centers lie: across it there
     is nothing but noise, which hides how compact many clusters are. Two halves of one cluster are
     better told from two clusters by all features. Missing cells are filled with the mean of their
     cluster.
@@ -140,24 +134,22 @@ def cluster_index(
     cells = np.where(observed, cells, centers[labels])
     mean = cells.mean(axis=0) if masses is None else own @ cells / own.sum()
     around_mean, around_centers = cells - mean, cells - centers[labels]
-    if in_plane:
-        _, sizes, axes = np.linalg.svd(centers - mean, full_matrices=False)
-        plane = axes[sizes > 1e-9 * sizes[0]].T
-        around_mean, around_centers = around_mean @ plane, around_centers @ plane
-    total = max((own @ around_mean**2).sum(), np.finfo(float).tiny)
-    return float((own @ around_centers**2).sum() / total)
+    _, sizes, axes = np.linalg.svd(centers - mean, full_matrices=False)
+    plane = axes[sizes > 1e-9 * sizes[0]].T
+    parts = (around_mean, around_centers), (around_mean @ plane, around_centers @ plane)
+    squares = [[(own @ part**2).sum() for part in both] for both in parts]
+    shares = [float(within / max(total, np.finfo(float).tiny)) for total, within in squares]
+    return dict(zip(INDICES, shares, strict=True))
 
 
-def _p_values(indices: np.ndarray, n_sets: int) -> list[float]:
-    """Return the p-value of each set of cases; of two kinds of cloud, the larger one."""
-    drawn = indices[n_sets:].reshape(n_sets, len(CLOUDS), -1)
-    pairs = zip(indices[:n_sets], drawn, strict=True)
-    return [max(_p_value(own, kind) for kind in kinds) for own, kinds in pairs]
+def _p_values(indices: np.ndarray, n_sets: int) -> np.ndarray:
+    """Return the probability of indices as small, if they are drawn as the others were.
 
-
-def _p_value(index: float, drawn: np.ndarray) -> float:
-    """Return the probability of an index as small, if it is drawn as the others were."""
-    spread = drawn.std(ddof=1) * np.sqrt(1 + 1 / len(drawn))
-    if spread == 0:
-        return float(index >= drawn[0])
-    return float(student.cdf((index - drawn.mean()) / spread, len(drawn) - 1))
+    One for each set of cases; of two kinds of cloud, the larger one.
+    """
+    own, drawn = indices[:n_sets, None], indices[n_sets:].reshape(n_sets, len(CLOUDS), -1)
+    n = drawn.shape[2]
+    spread = drawn.std(axis=2, ddof=1) * np.sqrt(1 + 1 / n)
+    away = (own - drawn.mean(axis=2)) / np.where(spread > 0, spread, 1)
+    chances = np.where(spread > 0, student.cdf(away, n - 1), own >= drawn[:, :, 0])
+    return chances.max(axis=1)

@@ -111,7 +111,7 @@ class GapL1(Search):
         check_bounds(self.l1_bounds, p)
         check_integer("n_permutations", self.n_permutations, 2)
 
-    def _search(self, sample: Sample, runner: Runner) -> None:
+    def _search(self, sample: Sample, runner: Runner) -> Warm:
         model = self._for_comparisons(
             l1_bound="half", n_features=None, random_state=runner.seed % 2**32
         )
@@ -131,13 +131,11 @@ class GapL1(Search):
         self.l1_bound_ = float(table.l1_bound[table.gap.argmax()])
         self.l1_bound_1se_ = float(table.l1_bound[within_one_error(table)])
         self.table_ = table.assign(chosen=table.l1_bound == self.l1_bound_1se_)
-        self._warm = _warm(path.results[self.l1_bound_1se_][0])
+        return _warm(path.results[self.l1_bound_1se_][0])
 
-    def _refit(self, X: Any, sample_weight: Any, searched_all: bool) -> None:
+    def _refit(self, X: Any, sample_weight: Any, found: Warm, searched_all: bool) -> None:
         """Fit from restarts and, if it is a partition of all cases, from the path's solution."""
-        warm = [self._warm] if searched_all else []
-        del self._warm
-        for warning in fit(self.best_estimator_, X, warm, sample_weight):
+        for warning in fit(self.best_estimator_, X, [found] * searched_all, sample_weight):
             warn_user(warning)
 
     def _chosen(self) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Fits to all cases, and to halves of them."""
 
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -8,7 +9,7 @@ import numpy as np
 from rskc.exceptions import ParameterError
 from rskc.inputs.labels import adjusted_rand_index, count_shared, match_clusters
 from rskc.selection.checkpoint import Result
-from rskc.selection.cloud import NOT_COMPARED
+from rskc.selection.cloud import NOT_COMPARED, CloudPValues
 from rskc.selection.gaps import Between, between_neighbors, places_of
 from rskc.selection.runner import Key, rng_of, seed_of
 from rskc.selection.search import fit_task
@@ -40,13 +41,15 @@ class HalfSamples(NamedTuple):
         return np.array([best_match(labels, half, K, self.weights)[half] for half in self.labels])
 
 
+@dataclass(eq=False)
 class Fits:
     """Fits with a number of clusters: to all cases, and to the halves of each split."""
 
-    def __init__(self, n_clusters: int, full: Result, weights: np.ndarray | None = None):
-        self.n_clusters, self.full, self.weights = n_clusters, full, weights
-        self.splits: list[Result] = []
-        self.cloud = NOT_COMPARED
+    n_clusters: int
+    full: Result
+    weights: np.ndarray | None = None
+    splits: list[Result] = field(default_factory=list)
+    cloud: CloudPValues = NOT_COMPARED
 
     def of_halves(self, name: str) -> np.ndarray:
         """Return a result of each half, two for each split."""
@@ -56,11 +59,6 @@ class Fits:
     def halves(self) -> HalfSamples:
         """What the halves give to all cases."""
         return HalfSamples(self.of_halves("labels"), self.of_halves("selected"), self.weights)
-
-    @property
-    def agreements(self) -> list[float]:
-        """Adjusted Rand index of the halves of each split, over the cases that are no outliers."""
-        return self.halves.agreements(self.full["outliers"])
 
     @property
     def found_again(self) -> np.ndarray:

@@ -61,7 +61,9 @@ class Search(BaseEstimator):
     """Base class: ``fit`` runs the tasks of a search, decides, and refits a model.
 
     The fields of a search are its parameters: the dataclass writes the ``__init__`` that only
-    stores them. A search implements ``_check``, ``_search`` and ``_chosen``.
+    stores them. A search implements ``_check(n, p)``, which checks them against n cases and p
+    weights (of features or of groups) before any work, and ``_search(sample, runner)``, which runs
+    the tasks, stores the table and the decision, and returns what ``_refit`` needs.
     """
 
     estimator: Any
@@ -116,12 +118,12 @@ class Search(BaseEstimator):
             self.samples_used_, sample = draw(table, weights, most, seed)
             store.claim(data=_hash_of(sample))
             with closing(Runner(store, jobs, self.progress, math.prod(sample.shape))) as runner:
-                self._search(self._without_extremes(sample), runner)
+                found = self._search(self._without_extremes(sample), runner)
                 self.n_samples_, self.n_samples_used_ = n, sample.shape[0]
                 self.best_estimator_ = clone(self.estimator).set_params(**self._chosen())
                 if self.best_estimator_.random_state is None:
                     self.best_estimator_.random_state = seed % 2**32
-                self._refit(X, sample_weight, sample.X is table)
+                self._refit(X, sample_weight, found, sample.X is table)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -140,22 +142,11 @@ class Search(BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _check(self, n: int, p: int) -> None:
-        """Check the parameters against the data to search on, before any work.
-
-        ``p`` is the number of weights: of features, or of groups of features.
-        """
-        raise NotImplementedError
-
-    def _search(self, sample: Sample, runner: Runner) -> None:
-        """Run the tasks, and store the table and the decision."""
-        raise NotImplementedError
-
     def _chosen(self) -> dict[str, Any]:
         """Return the parameters of the model that was chosen."""
         return with_clusters(self.n_clusters_)
 
-    def _refit(self, X: Any, sample_weight: Any, searched_all: bool) -> None:
+    def _refit(self, X: Any, sample_weight: Any, found: Any, searched_all: bool) -> None:
         """Fit the chosen model to all the data, which may be those that were searched on."""
         self.best_estimator_.fit(X, sample_weight=sample_weight)
 
@@ -168,22 +159,19 @@ class Search(BaseEstimator):
         asked = self.estimator
         if asked.cells is None or hasattr(self, "encoder_"):
             return sample
-        by_data = is_word(asked.trim, "auto") or is_word(asked.l1_bound, "auto")
-        is_open = is_word(asked.cells, "auto")
-        if is_open and not (by_data and self._shows_outlying_cells(sample)):
-            return sample
-        return replace(sample, X=without_extremes(to_dense(sample.X), sample.masses))
-
-    def _shows_outlying_cells(self, sample: Sample) -> bool:
-        """Whether extreme cells are outlying cells, and not those of clusters far apart."""
-        if extreme_columns(to_dense(sample.X), sample.masses) is None:
-            return False
-        model = self._for_tasks(init="auto", n_init="auto", random_state=0)
-        engine = make_engine(model, sample.X, sample.masses)
-        quick = Problem(engine.distinct(max(1, min(QUICK_CLUSTERS, engine.n_cases // 4))))
-        model.set_params(n_clusters=quick.n_clusters)
-        starts = make_starts(model, sample.X, engine, quick)
-        return shows_outlying_cells(engine, quick, starts)
+        X, masses = to_dense(sample.X), sample.masses
+        if is_word(asked.cells, "auto"):
+            by_data = is_word(asked.trim, "auto") or is_word(asked.l1_bound, "auto")
+            if not by_data or extreme_columns(X, masses) is None:
+                return sample
+            # Extreme cells may be outlying cells, or those of clusters far apart.
+            model = self._for_tasks(init="auto", n_init="auto", random_state=0)
+            engine = make_engine(model, sample.X, masses)
+            quick = Problem(engine.distinct(max(1, min(QUICK_CLUSTERS, engine.n_cases // 4))))
+            model.set_params(n_clusters=quick.n_clusters)
+            if not shows_outlying_cells(engine, quick, make_starts(model, sample.X, engine, quick)):
+                return sample
+        return replace(sample, X=without_extremes(X, masses))
 
     def _for_tasks(self, seed: int | None = None, **settings: Any) -> Any:
         """Return the estimator for the tables of tasks, whose features have no names.

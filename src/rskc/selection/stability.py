@@ -1,6 +1,5 @@
 """Stability: how many clusters are found again in half of the cases."""
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
@@ -230,9 +229,7 @@ class Stability(Search):
     def choose(self, sample: Sample, runner: Runner) -> Choice:
         """Choose the number of clusters, as a part of another search."""
         self._groups = self.estimator.feature_groups
-        self._search(sample, runner)
-        fits = self._fits
-        del self._fits, self._sample
+        _, fits = self._search(sample, runner)
         return Choice(self.n_clusters_, self.reason_, None if fits is None else fits.full)
 
     def _check(self, n: int, p: int) -> None:
@@ -250,7 +247,7 @@ class Stability(Search):
             return list(range(2, min(FIRST_NUMBERS, most) + 1))
         return [K for K in check_clusters(self.n_clusters, 1, n // 2) if K > 1]
 
-    def _search(self, sample: Sample, runner: Runner) -> None:
+    def _search(self, sample: Sample, runner: Runner) -> tuple[Sample, Fits | None]:
         model, n = self._for_tasks(runner.seed), sample.shape[0]
         # In a half 3 or 4 cases of a cluster of 7 seem to be outlying: where halves trimmed, one of
         # 5 to 12 cases was not stable in 7 of 12 tables, and where they do not in none.
@@ -276,6 +273,7 @@ class Stability(Search):
                 stable = [fit for fit in stable if fit.stability >= least]
             numbers = self._more(fits, n)
         self._decide(sample, fits, runner)
+        return sample, fits.get(self.n_clusters_)
 
     def _more(self, fits: dict[int, Fits], n: int) -> list[int]:
         """Return further numbers to try, where "auto" has not come to an end."""
@@ -290,7 +288,6 @@ class Stability(Search):
     def _decide(self, sample: Sample, fits: dict[int, Fits], runner: Runner) -> None:
         import pandas as pd
 
-        self._sample = sample
         candidates = [
             K for K in sorted(fits, reverse=True) if fits[K].stability >= self.near_threshold
         ]
@@ -315,11 +312,11 @@ class Stability(Search):
         }
         self.n_clusters_ = largest.get(CLEAR, largest.get(UNKNOWN, 1))
         self.n_slices_ = largest.get(NONE) if self.n_clusters_ == 1 else None
-        self.agreements_ = np.full((self.n_splits, len(fits)), np.nan)
-        for i, fit in enumerate(fits.values()):
-            self.agreements_[: len(fit.splits), i] = fit.agreements
         all_fits = list(fits.values())
-        quartiles = [np.percentile(fit.agreements, (25, 50, 75)) for fit in all_fits]
+        self.agreements_ = np.full((self.n_splits, len(fits)), np.nan)
+        for i, fit in enumerate(all_fits):
+            self.agreements_[: len(fit.splits), i] = fit.halves.agreements(fit.full["outliers"])
+        quartiles = [np.nanpercentile(splits, (25, 50, 75)) for splits in self.agreements_.T]
         table = pd.DataFrame(
             {
                 "n_clusters": list(fits),
@@ -338,8 +335,7 @@ class Stability(Search):
         if table.features_different.isna().any():  # features are not chosen by a test
             table = table.drop(columns=["features_different", "features_enough"])
         self.table_ = table.assign(chosen=table.n_clusters == self.n_clusters_)
-        self.reason_ = self._reason(fits)
-        self._fits = fits.get(self.n_clusters_)
+        self.reason_ = self._reason(sample, fits)
 
     def _gaps(self, sample: Sample, fits: dict[int, Fits], K: int) -> str:
         """Say whether there are gaps between clusters, or whether these are slices of a gradient.
@@ -387,18 +383,19 @@ class Stability(Search):
         cells = to_dense(sample.X[clean][:, used]) * np.sqrt(weights[used])
         return cells, fit.full["labels"][clean]
 
-    def _refit(self, X: Any, sample_weight: Any, searched_all: bool) -> None:
+    def _refit(self, X: Any, sample_weight: Any, found: Any, searched_all: bool) -> None:
         """Fit the chosen model, and number what is known of its clusters and cases as it does."""
-        super()._refit(X, sample_weight, searched_all)
-        fits, sample = self._fits, self._sample
-        del self._fits, self._sample
+        super()._refit(X, sample_weight, found, searched_all)
+        sample, fits = found
         if fits is None:
             n, p = sample.shape
             self.half_labels_ = np.zeros((2 * self.n_splits, n), np.int32)
             self.cluster_stability_, self.case_stability_ = np.ones(1), np.ones(n)
             self.selection_probabilities_ = by_column(self, np.zeros(p))
             return
-        own = to_numpy(self.best_estimator_.labels_) if searched_all else self._predicted(sample.X)
+        own = to_numpy(self.best_estimator_.labels_)
+        if not searched_all:  # the sample has no names of features, and its categories are numbers
+            own = predictor_of(self.best_estimator_).apply("labels", sample.X)
         numbers = best_match(own, fits.full["labels"], fits.n_clusters, sample.masses)
         self.cluster_stability_ = np.empty(fits.n_clusters)
         self.cluster_stability_[numbers] = fits.cluster_stability
@@ -407,21 +404,13 @@ class Stability(Search):
         self.case_stability_ = (self.half_labels_ == numbers[fits.full["labels"]]).mean(axis=0)
         self.selection_probabilities_ = by_column(self, fits.halves.selected.mean(axis=0))
 
-    def _predicted(self, X: np.ndarray) -> np.ndarray:
-        """Return the clusters of the chosen model; the sample has lost the names of features."""
-        if hasattr(self.best_estimator_, "encoder_"):  # and its categories are numbers
-            return predictor_of(self.best_estimator_).labels(X)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "X does not have valid feature names")
-            return to_numpy(self.best_estimator_.predict(X))
-
-    def _reason(self, fits: dict[int, Fits]) -> str:
+    def _reason(self, sample: Sample, fits: dict[int, Fits]) -> str:
         """Say why the number was chosen."""
         K, least = self.n_clusters_, f"{self.threshold:.2f}"
         if not fits:
             return "There are too few cases to cluster halves of them: nothing was searched."
         if self.n_slices_ is not None:
-            if is_a_sequence(*self._cells(self._sample, fits[self.n_slices_])):
+            if is_a_sequence(*self._cells(sample, fits[self.n_slices_])):
                 return (
                     f"The cases are a sequence: {self.n_slices_} clusters are stable, but they are "
                     "stretches of the table, in which each case resembles the one before."
@@ -450,7 +439,7 @@ class Stability(Search):
                 text += f". {none if max(fits) > K else f'More than {K} were not tried'}"
             if smaller:
                 text += f". {_listed(smaller, 'or')} clusters, a coarser view, are stable as well"
-            if any(fits[K].between) and self._gaps(self._sample, fits, K) == UNKNOWN:
+            if any(fits[K].between) and self._gaps(sample, fits, K) == UNKNOWN:
                 text += (
                     ". Whether there are gaps between them is open: too few cases lie between "
                     "neighbors to tell clusters from slices of a gradient"
