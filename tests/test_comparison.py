@@ -65,8 +65,9 @@ def test_numbers_are_those_of_the_metrics(models, frame):
     found = compare_solutions(a, b)
     assert found.cer == classification_error_rate(a.labels_, b.labels_)
     agreement = feature_agreement(a, b)
-    assert len(found.features_gained) == agreement.n_b - agreement.n_both
-    assert len(found.features_lost) == agreement.n_a - agreement.n_both
+    changes = found.features.change.tolist()
+    assert changes.count("gained") == agreement.n_b - agreement.n_both
+    assert changes.count("lost") == agreement.n_a - agreement.n_both
     expected = np.array([found.matches.get(k, -1) for k in range(3)])
     moved = expected[a.labels_] != b.labels_
     assert set(found.cases.case[found.cases.moved]) == set(frame.index[moved])
@@ -88,11 +89,12 @@ def test_a_search_stands_for_its_model(frame):
     model = RobustSparseKMeans(2, n_init=2, random_state=0)
     how = {"random_state": 0, "n_jobs": 1, "progress": False}
     grid = GridSearch(model, [2, 3, 4], [2, 4], [0, 0.1], **how).fit(frame)
-    assert compare_solutions(grid, grid.best_estimator_).n_moved == 0
+    assert compare_solutions(grid, grid.best_estimator_).cases.empty
     assert [step.table.shape for step in grid.changes_] == [(2, 3), (3, 4)]
     assert "gene" in grid.changes_[0].features.feature[0]
     table = grid.table_
     rows = [table[table.n_clusters == K].consensus.idxmax() for K in (2, 3)]
     counts = table.n_features[rows].to_numpy()
     step = grid.changes_[0]
-    assert len(step.features_gained) - len(step.features_lost) == counts[1] - counts[0]
+    changes = step.features.change.tolist()
+    assert changes.count("gained") - changes.count("lost") == counts[1] - counts[0]

@@ -54,26 +54,12 @@ class SolutionComparison:
     features: Any
 
     @property
-    def n_moved(self) -> int:
-        """Number of cases whose cluster in b is not the match of that in a."""
-        return int(self.cases.moved.sum())
-
-    @property
-    def features_gained(self) -> list[Any]:
-        """Features with weight in b and none in a, the largest weight first."""
-        return self.features.feature[self.features.change == "gained"].tolist()
-
-    @property
-    def features_lost(self) -> list[Any]:
-        """Features with weight in a and none in b, the largest weight first."""
-        return self.features.feature[self.features.change == "lost"].tolist()
-
-    @property
     def headline(self) -> str:
         """The differences in one line."""
         n_a, n_b = self.table.shape
-        moved = f"{self.n_moved:,} of {count(int(self.table.to_numpy().sum()), 'case')} moved"
-        gained, lost = count(len(self.features_gained), "feature"), len(self.features_lost)
+        moved = f"{self.cases.moved.sum():,} of {count(self.table.to_numpy().sum(), 'case')} moved"
+        changes = self.features.change.tolist()
+        gained, lost = count(changes.count("gained"), "feature"), changes.count("lost")
         clusters = f"{count(n_a, 'cluster')} -> {n_b}"
         return f"{clusters}; {moved}, CER {self.cer:.3f}; {gained} gained, {lost:,} lost"
 
@@ -87,12 +73,13 @@ class SolutionComparison:
             lines.append(f"cluster {a} -> {b}: {listed([words, *rest], MOST_NAMES)}")
         gained = _names(cases.case[cases.outlier_b & ~cases.outlier_a])
         lost = _names(cases.case[cases.outlier_a & ~cases.outlier_b])
-        features = f"gained: {_names(self.features_gained)}; lost: {_names(self.features_lost)}"
+        more, less = (self.features.feature[self.features.change == c] for c in ("gained", "lost"))
         lines += [
             *self.unmatched(),
             f"cases that moved: {_names(cases.case[cases.moved])}",
             f"outliers gained: {gained}; lost: {lost}",
-            f"features kept: {(self.features.change == 'kept').sum():,}; {features}",
+            f"features kept: {(self.features.change == 'kept').sum():,}; "
+            f"gained: {_names(more)}; lost: {_names(less)}",
         ]
         return "\n  ".join(lines)
 

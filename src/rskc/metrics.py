@@ -122,7 +122,7 @@ def sensitivity(true: Any, labels: Any, sample_weight: Any = None) -> Any:
     frame.insert(1, "size", sizes)
     if weights is not None:
         frame.insert(2, "weight", totals)
-    frame["sensitivity"] = _share(best.to_numpy(), totals)
+    frame["sensitivity"] = (best / totals).to_numpy()  # NaN for a class without weight
     try:
         return frame.infer_objects()
     except UnicodeEncodeError:
@@ -254,10 +254,10 @@ def silhouette_means(
         if weights is not None:
             row["weight"] = weights[mine].sum()
         row["n_outliers"] = (mine & apart).sum()
-        parts = {"mean": mine, "mean_without_outliers": mine & ~apart}
-        for name, cases in (parts | {"mean_of_outliers": mine & apart}).items():
+        parts = {"": mine, "_without_outliers": mine & ~apart, "_of_outliers": mine & apart}
+        for name, cases in parts.items():
             of_cases = None if weights is None else weights[cases]
-            row[name] = mean_by_weight(values[cases], of_cases)
+            row[f"mean{name}"] = mean_by_weight(values[cases], of_cases)
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -297,7 +297,15 @@ def feature_precision(weights: Any, true_features: Any, n_top: int | None = None
     2
     """
     weights = _check_weights("weights", weights)
-    wanted = _feature_mask(true_features, len(weights))
+    p, given = len(weights), np.asarray(true_features)
+    is_mask = given.dtype.kind == "b" and given.shape == (p,)
+    are_numbers = given.ndim == 1 and given.dtype.kind in ("iu" if given.size else "iuf")
+    if not is_mask and not (are_numbers and set(given.tolist()) <= set(range(p))):
+        raise ValueError(
+            f"true_features must be feature numbers from 0 to {p - 1} or a mask of {p}; got "
+            f"{short_repr(true_features)}."
+        )
+    wanted = given if is_mask else np.isin(np.arange(p), given)
     n_top = int(wanted.sum()) if n_top is None else check_integer("n_top", n_top, 1)
     top = np.argsort(-weights, kind="stable")[:n_top]
     return int(np.count_nonzero(wanted[top] & (weights[top] > 0)))
@@ -362,8 +370,8 @@ def feature_agreement(a: Any, b: Any) -> FeatureAgreement:
             "with the same names, in the same order."
         )
     n_a, n_b, n_both = (int(np.count_nonzero(x)) for x in (first, second, first & second))
-    shares = _share(np.full(3, n_both), np.array([n_a + n_b - n_both, n_a, n_b]))
-    return FeatureAgreement(n_a, n_b, n_both, *shares.tolist())
+    shares = [n_both / n if n else np.nan for n in (n_a + n_b - n_both, n_a, n_b)]
+    return FeatureAgreement(n_a, n_b, n_both, *shares)
 
 
 def _weights(sample_weight: Any, n: int) -> np.ndarray | None:
@@ -378,11 +386,6 @@ def _joined_pairs(codes: np.ndarray, masses: np.ndarray | None) -> Any:
     return int(sizes @ sizes) if masses is None else float(sizes @ sizes)
 
 
-def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Divide; a share of nothing is NaN."""
-    return np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
-
-
 def _check_weights(name: str, weights: Any) -> np.ndarray:
     try:
         array = np.asarray(weights, dtype=np.float64)
@@ -392,19 +395,4 @@ def _check_weights(name: str, weights: Any) -> np.ndarray:
         return array
     raise ValueError(
         f"{name} must be one row of finite weights, none below 0; got {short_repr(weights)}."
-    )
-
-
-def _feature_mask(features: Any, p: int) -> np.ndarray:
-    array, mask = np.asarray(features), np.zeros(p, bool)
-    if array.dtype.kind == "b" and array.shape == (p,):
-        return array
-    if array.size == 0 and array.dtype.kind != "b":
-        array = array.astype(int)
-    if array.ndim == 1 and array.dtype.kind in "iu" and not set(array.tolist()) - set(range(p)):
-        mask[array] = True
-        return mask
-    raise ValueError(
-        f"true_features must be feature numbers from 0 to {p - 1} or a mask of {p}; got "
-        f"{short_repr(features)}."
     )

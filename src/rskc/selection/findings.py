@@ -121,14 +121,15 @@ def _finding(kind: str, search: Any, curve: Curve, suggests: Any, **values: Any)
 
 def _clest(search: Clest, frame: Any) -> Finding:
     K = search.n_clusters_
-    most = most_below(search.rule, search.level, search.n_references)
     references = count(search.n_references, "reference set")
-    limit = f"no more than {most:,} of the {references} have a smaller error"
-    if most == 0:
-        limit = f"none of the {references} has a smaller error"
-    elif most < 0:
-        limit = "less than 0% of the reference sets have a smaller error, which is impossible"
-    limits = {"limit": limit, "least": MIN_CER_AGREEMENT, "loss": MAX_CER_AGREEMENT_LOSS}
+    most = most_below(search.rule, search.level, search.n_references)
+    limits = {
+        "where": f"in at most {most:,}" if most else "in none",
+        "references": references,
+        "level": search.level,
+        "least": MIN_CER_AGREEMENT,
+        "loss": MAX_CER_AGREEMENT_LOSS,
+    }
     reason = "no number of clusters is predicted well enough"
     for n_below in frame.n_below[frame.chosen]:
         reason = f"predicted better than {search.n_references - n_below:,} of {references}"
