@@ -133,8 +133,7 @@ def test_of_a_large_table_some_are_fitted():
     assert_array_equal(search.data_, X[search.samples_used_])
     assert words["cases"] == [f"c{i}" for i in search.samples_used_]
     assert all(sum(sizes) == 90 for sizes in words["sizes"])
-    assert "600 cases" in words["sample"]
-    assert "are of 90 drawn at random" in words["sample"]
+    assert words["sample"].startswith("Searched on 90 of the 600 cases, drawn at random. The page")
 
 
 def test_a_sparse_table_gives_the_page_of_the_dense_one():
@@ -286,6 +285,5 @@ def test_the_explorer_goes_by_weight_and_says_so():
     labels = model.fit(X, sample_weight=weights).labels_[weights > 0]
     assert classification_error_rate(labels, search.fits_[2]["labels"]) == 0
     words, _ = opened(made)
-    assert words["sample"].startswith("The fits use the case weights; ")
-    assert f"are of {n_used} with a weight above 0." in words["sample"]
+    assert words["sample"].startswith(f"Searched on {n_used} of the 60 cases, those with a weight")
     assert words["fit"] == "model.fit(X, sample_weight=...)"

@@ -183,7 +183,7 @@ def test_weights_matter_and_a_case_of_weight_0_is_not_searched_on(name):
     labels = one.best_estimator_.labels_[there], other.best_estimator_.labels_
     assert adjusted_rand_index(*labels) == 1
     assert (one.n_samples_, one.n_samples_used_) == (60, there.sum())
-    assert "cases that have a weight above 0. Cases count by their weights." in describe(one).sample
+    assert "those with a weight above 0. Cases count by their weights." in describe(one).sample
     assert_array_equal(one.best_estimator_.sample_weight_, weights)
     equal = search_of(name).fit(X[there])
     assert not np.array_equal(figures(equal), figures(other), equal_nan=True)

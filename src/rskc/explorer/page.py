@@ -3,7 +3,6 @@
 import html
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,10 @@ from rskc.explorer.packing import bits_for, packed, parcel, scaled
 from rskc.explorer.views import Scene, scene_of, values_of
 from rskc.inputs.labels import read_one
 from rskc.inputs.validation import names_of_cases
-from rskc.model.fitted import unequal_weights
 from rskc.model.summary import words_on_cells
 from rskc.pictures.palette import DARK_PALETTE, PALETTE
 from rskc.preprocessing.preparer import Unit
+from rskc.selection.findings import words_on_sample
 from rskc.selection.search import MAX_SAMPLES
 from rskc.utils.snippets import snippet_of
 from rskc.utils.webpage import Page, clean_names, content_policy, identity, plain_numbers
@@ -93,16 +92,21 @@ class Explorer(Page):
         for part in (_views(scene, 2 * search.n_splits), values, _cells(search, scene)):
             words |= part[0]
             arrays |= part[1]
+        modules = [(STATIC / f"{name}.js").read_text("utf-8") for name in SCRIPTS.split()]
+        # One script, in which the names of the modules must differ.
+        joined = re.sub(r"^import [^;]*;\n|^export ", "", "\n".join(modules), flags=re.MULTILINE)
+        script = f'"use strict";\n(() => {{\n{joined}}})();\n'
         slots = {
             "title": html.escape(self.title),
-            "policy": html.escape(content_policy([_script()])),
+            "policy": html.escape(content_policy([script])),
             "identity": identity("explorer", scene.numbering),
             "version": version("rskc"),
-            "style": _read("style.css"),
-            "script": _script(),
+            "style": (STATIC / "style.css").read_text("utf-8"),
+            "script": script,
             "data": parcel(words, arrays),
         }
-        self.html = re.sub(r"\{\{(\w+)\}\}", lambda slot: slots[slot[1]], _read("page.html"))
+        page = (STATIC / "page.html").read_text("utf-8")
+        self.html = re.sub(r"\{\{(\w+)\}\}", lambda slot: slots[slot[1]], page)
 
     def __repr__(self) -> str:
         return f"<Explorer: {count(self.search.axes_.n_settings, 'setting')}, {self.title}>"
@@ -213,19 +217,9 @@ def _check_lengths(n: int, **given: Any) -> None:
 
 def _words(search: Exploration, scene: Scene) -> dict[str, Any]:
     axes, n, n_used = search.axes_, search.n_samples_, search.n_samples_used_
-    n_halves = 2 * search.n_splits
+    n_halves, sample = 2 * search.n_splits, words_on_sample(search)
     budget = f"{count(axes.n_settings, 'setting')}, each fitted to {count(n_used, 'case')}"
     budget += f" and to {count(n_halves, 'half', 'halves')} of them." if n_halves else "."
-    sample, how, weights = "", "drawn at random", unequal_weights(search.best_estimator_)
-    if weights is not None:
-        all_weighted = n_used == np.count_nonzero(weights)
-        how = "with a weight above 0" if all_weighted else "drawn in proportion to their weights"
-        sample = "The fits use the case weights; the page counts cases. "
-    if n_used < n:
-        sample += (
-            f"The table has {n:,} cases. The fits, the points, the rows below and the sizes of "
-            f"clusters are of {n_used:,} {how}."
-        )
     return {
         "version": version("rskc"),
         "n": n,
@@ -237,7 +231,7 @@ def _words(search: Exploration, scene: Scene) -> dict[str, Any]:
         "automatic": _automatic(search, scene),
         "reason": search.choice_.reason,
         "budget": budget,
-        "sample": sample,
+        "sample": f"{sample} The page shows these cases, each counted once." if sample else "",
         "n_beyond": scene.n_beyond,
         "colors": PALETTE,
         "dark": DARK_PALETTE,
@@ -259,9 +253,6 @@ def _automatic(search: Exploration, scene: Scene) -> str:
     _, f, t = scene.marked
     if search.axes_.n_features[f] != n_features or abs(search.axes_.trims[t] - share) >= 1e-9:
         text += " The marks show the nearest setting here."
-    if scene.same is not None and scene.same < 1:
-        same = f"{scene.same:.0%} of the cases are in the same cluster"
-        text += f" At that setting, {same} as in the automatic fit."
     return text
 
 
@@ -345,19 +336,3 @@ def _cells(search: Exploration, scene: Scene) -> Part:
     }
     words = {"cells": f"In the automatic fit {words_on_cells(search.best_estimator_)}."}
     return words, {name: array.astype("<u4") for name, array in arrays.items()}
-
-
-# ---- The page
-
-
-@cache
-def _script() -> str:
-    """Join the modules into one script, in which their names must differ."""
-    text = "\n".join(_read(f"{name}.js") for name in SCRIPTS.split())
-    text = re.sub(r"^import [^;]*;\n|^export ", "", text, flags=re.MULTILINE)
-    return f'"use strict";\n(() => {{\n{text}}})();\n'
-
-
-@cache
-def _read(name: str) -> str:
-    return (STATIC / name).read_text("utf-8")

@@ -13,6 +13,7 @@ from rskc.model.fitted import by_column, feature_names
 from rskc.model.summary import bounds_cells
 from rskc.pictures.models import frame_of, principal_components, strongest
 from rskc.preprocessing.preparer import Unit
+from rskc.selection.halves import best_match
 
 ROOM = 0.1  # of the range of the cases, on each side of the plane
 MOST_WEIGHTS = 1000  # of a setting, the largest ones
@@ -42,7 +43,6 @@ class Scene:
     views: list[View]
     marked: list[int] | None  # the setting that the automatic choice took, or is nearest to it
     start: list[int]  # what is shown first
-    same: float | None  # share of the cases with the same cluster in the automatic fit
     plane: np.ndarray  # (n, 2) from 0 to 1
     n_beyond: int  # cases outside of its frame, drawn on the edge
     shown: np.ndarray  # features of which the page has the values, the largest weights first
@@ -58,11 +58,6 @@ def scene_of(search: Exploration, numbered_like: Any = None) -> Scene:
     known = np.asarray(to_numpy(model.labels_) if numbered_like is None else numbered_like)
     numbers = _numbered_alike(search, start[1:], known[search.samples_used_])
     views = [_view(search, s, numbers[s]) for s in range(len(search.fits_))]
-    same, automatic = None, search.choice_.fit
-    if marked and automatic is not None:
-        is_whole = search.n_samples_used_ == search.n_samples_
-        labels = np.asarray(model.labels_) if is_whole else automatic["labels"]
-        same = float((views[_place(search, start)].labels == labels).mean())
     weights = np.array([by_column(search, fit["weights"]) for fit in search.fits_])
     top = np.lexsort((-weights.mean(axis=0), -weights.max(axis=0)))
     top = top[weights.max(axis=0)[top] > 0]
@@ -75,7 +70,6 @@ def scene_of(search: Exploration, numbered_like: Any = None) -> Scene:
         views,
         marked,
         start,
-        same,
         plane,
         n_beyond,
         top[: max(1, MOST_CELLS // search.n_samples_used_)],
@@ -83,13 +77,6 @@ def scene_of(search: Exploration, numbered_like: Any = None) -> Scene:
         known,
         model.outlying_cells_[search.samples_used_] if bounds_cells(model) else None,
     )
-
-
-def _place(search: Exploration, setting: list[int]) -> int:
-    """Return the number of a setting, given its places on the axes (clusters, features, trim)."""
-    k, f, t = setting
-    _, features, trims = search.axes_
-    return (k * len(trims) + t) * len(features) + f
 
 
 def _marked(search: Exploration) -> list[int] | None:
@@ -117,19 +104,20 @@ def _numbered_alike(
     another; settings with as many clusters are matched with these. ``others`` are the places of
     features and trim on their axes at which numbers of clusters are compared.
     """
-    numbers = search.axes_.n_clusters
-    labels = [np.asarray(fit["labels"], np.int64) for fit in search.fits_]
-    n_others = len(labels) // len(numbers)  # settings with as many clusters
+    (numbers, features, _), (f, t) = search.axes_, others
+    labels = np.array([fit["labels"] for fit in search.fits_])
+    labels = labels.reshape(len(numbers), -1, labels.shape[1])  # (numbers, others, n)
     first = min(range(len(numbers)), key=lambda k: abs(numbers[k] - int(reference.max()) - 1))
-    known, matched = {first: reference}, [np.empty(0, int)] * len(labels)
+    known = {first: reference}
     for k in sorted(range(len(numbers)), key=lambda k: abs(k - first)):
-        K, like, start = numbers[k], known[k - np.sign(k - first)], _place(search, [k, *others])
-        for s in [start, *({*range(k * n_others, (k + 1) * n_others)} - {start})]:
-            shared = count_shared(labels[s], like, K, max(K, int(like.max()) + 1))
-            matched[s] = match_clusters(shared[:, :K])  # those with which they share most
-            if s == start:
-                like = known[k] = matched[s][labels[s]]
-    return matched
+        K, like, compared = (
+            numbers[k],
+            known[k - np.sign(k - first)],
+            labels[k, t * len(features) + f],
+        )
+        shared = count_shared(compared, like, K, max(K, int(like.max()) + 1))
+        known[k] = match_clusters(shared[:, :K])[compared]  # those with which they share most
+    return [best_match(known[k], each, K) for k, K in enumerate(numbers) for each in labels[k]]
 
 
 # ---- One setting
@@ -209,11 +197,9 @@ def _most_frequent(places: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray
     """Return places among the most frequent categories, the last one for all others."""
     if len(names) <= MOST_CATEGORIES:
         return places, list(names)
-    seen = ~np.isnan(places)
-    counts = np.bincount(places[seen].astype(int), minlength=len(names))
+    counts = np.bincount(places[~np.isnan(places)].astype(int), minlength=len(names))
     order = np.argsort(-counts, kind="stable")[: MOST_CATEGORIES - 1]
-    new = np.full(len(names), MOST_CATEGORIES - 1.0)
-    new[order] = np.arange(len(order))
-    chosen = np.full(len(places), np.nan)
-    chosen[seen] = new[places[seen].astype(int)]
+    new = np.full(len(names) + 1, MOST_CATEGORIES - 1.0)
+    new[order], new[-1] = np.arange(len(order)), np.nan  # what is missing is last
+    chosen = new[np.nan_to_num(places, nan=-1).astype(int)]
     return chosen, [*(names[i] for i in order), f"{len(names) - len(order)} others"]

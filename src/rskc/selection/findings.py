@@ -115,8 +115,8 @@ def _finding(kind: str, search: Any, curve: Curve, suggests: Any, **values: Any)
     }
     words = {name: text.format_map(values) for name, text in about.items()}
     known = {name: values[name] for name in values.keys() & Finding.__annotations__.keys()}
-    sample = _sample(search)
-    return Finding(table=table, curve=curve, suggests=suggests, sample=sample, **words | known)
+    more = {"sample": words_on_sample(search), **words, **known}
+    return Finding(table=table, curve=curve, suggests=suggests, **more)
 
 
 def _clest(search: Clest, frame: Any) -> Finding:
@@ -239,15 +239,14 @@ def _curve(frame: Any, by: str, name: str, lines: list[Line], **more: Any) -> Cu
     return Curve(by, frame[by].to_numpy(), name, lines, chosen, **more)
 
 
-def _sample(search: Any) -> str:
+def words_on_sample(search: Any) -> str:
     """Say which cases were searched on, and whether they have weights."""
     n, n_used = search.n_samples_, search.n_samples_used_
     weights = getattr(search.best_estimator_, "sample_weight_", None)
-    if weights is None:
-        return f"Searched on {n_used:,} of the {n:,} cases, drawn at random." if n_used < n else ""
-    which = ""
-    if n_used < np.count_nonzero(weights):
-        which = f"Searched on {n_used:,} of the {n:,} cases, drawn in proportion to their weights. "
-    elif n_used < n:
-        which = f"Searched on the {n_used:,} of {n:,} cases that have a weight above 0. "
-    return f"{which}Cases count by their weights."
+    how = "drawn at random"
+    if weights is not None:
+        has_all = n_used == np.count_nonzero(weights)
+        how = "those with a weight above 0" if has_all else "drawn in proportion to their weights"
+    words = [f"Searched on {n_used:,} of the {n:,} cases, {how}."] * (n_used < n)
+    words += ["Cases count by their weights."] * (weights is not None)
+    return " ".join(words)
