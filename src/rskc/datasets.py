@@ -9,7 +9,6 @@ Kondo, Salibian-Barrera and Zamar (2012), "A robust and sparse K-means clusterin
 arXiv:1201.6082.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,7 +111,7 @@ def make_masking(n_samples: int = 300, random_state: Any = None, *, size: float 
     """
     rng = _generator_of(random_state)
     clean = _draw_clusters(rng, n_samples, 5, 2, spread=2.0)
-    return _replace_cells(clean, np.arange(3), slice(3, 5), rng.normal(size, 1.0, (3, 2)))
+    return _replace_cells(clean, np.arange(3), [3, 4], rng.normal(size, 1.0, (3, 2)))
 
 
 def make_simulation(
@@ -213,22 +212,22 @@ def make_contaminated(
     array([25., 25., 25., 25.])
     """
     check_choice("kind", kind, tuple(_CONTAMINATIONS))
-    n_cells, draw = _CONTAMINATIONS[kind]
+    noise, mean, deviation = _CONTAMINATIONS[kind]
     check_integer("n_outliers", n_outliers, 0, n_samples)
     rng = _generator_of(random_state)
-    noise = n_cells or 0
     clean = _draw_clusters(rng, n_samples, n_features, n_informative, spread=1.5, n_noise=noise)
     cases = np.sort(rng.choice(n_samples, n_outliers, replace=False))
     cells = np.arange(n_features)[-noise:]  # all of them for -0
-    return _replace_cells(clean, cases, cells, draw(rng, (n_outliers, cells.size)))
+    values = rng.normal(mean, deviation, (n_outliers, cells.size))
+    return _replace_cells(clean, cases, cells, values)
 
 
-# How many of the last features are outlying (None: all), and what stands there.
-_CONTAMINATIONS: dict[str, tuple[int | None, Callable[..., np.ndarray]]] = {
-    "shared_cell": (1, lambda rng, shape: np.full(shape, 25.0)),
-    "clump_cells": (3, lambda rng, shape: rng.normal(8.0, 1.0, shape)),
-    "clump_rows": (None, lambda rng, shape: rng.normal(5.0, 0.3, shape)),
-    "far_rows": (None, lambda rng, shape: rng.normal(1000.0, 1.0, shape)),
+# How many of the last features are outlying (0: all), and mean and deviation of what stands there.
+_CONTAMINATIONS = {
+    "shared_cell": (1, 25.0, 0.0),
+    "clump_cells": (3, 8.0, 1.0),
+    "clump_rows": (0, 5.0, 0.3),
+    "far_rows": (0, 1000.0, 1.0),
 }
 
 
@@ -254,9 +253,7 @@ def _draw_clusters(
 def _replace_cells(clean: Dataset, cases: Any, cells: Any, values: Any) -> Dataset:
     """Put `values` where `cases` (rows) and `cells` (columns) cross, and mark the cases."""
     data, outliers = clean.data.copy(), clean.outliers.copy()
-    block = data[cases]
-    block[:, cells] = values
-    data[cases] = block
+    data[np.ix_(cases, cells)] = values
     outliers[cases] = True
     return clean._replace(data=data, outliers=outliers)
 

@@ -98,8 +98,7 @@ def marker_effects(model: Any, X: Any) -> MarkerEffects:
            [10.,  0.]])
     """
     model, X = to_numpy_pair(model, X)
-    table = validated(model, X, False, model.cluster_centers_.dtype)
-    n = len(model.labels_)
+    table, n = validated(model, X, False, model.cluster_centers_.dtype), len(model.labels_)
     if table.shape[0] != n:
         raise ValueError(
             f"X has {table.shape[0]} cases and the model was fitted to {n}; give the data of fit."
@@ -237,7 +236,15 @@ def markers_frame(
     most = None if n_top is None else check_integer("n_top", n_top, 1, remedy=" or None")
     least = check_real("min_effect", min_effect, 0)
     weights, names = number_weights(model), number_names(model)
-    probabilities = _check_probabilities(selection_probabilities, model.n_features_in_)
+    given, p = np.asarray(selection_probabilities), model.n_features_in_
+    if selection_probabilities is not None and not (
+        given.shape == (p,) and given.dtype.kind in "fiu" and ((given >= 0) & (given <= 1)).all()
+    ):
+        raise ValueError(
+            f"selection_probabilities must hold a number from 0 to 1 for each of the {p} features, "
+            "as selection_probabilities_ of a search does; got "
+            f"{short_repr(selection_probabilities)}."
+        )
     encoder = getattr(model, "encoder_", None)
     place = np.arange(len(weights)) if encoder is None else encoder.columns
     frames = []
@@ -253,33 +260,18 @@ def markers_frame(
         high, low = (end.reduce(others, axis=0, initial=np.nan) for end in (np.fmax, np.fmin))
         words = np.select([own > high, own < low], ["above", "below"], "between")
         columns = {
-            "cluster": np.full(len(order), k),
+            "cluster": k,
             "rank": np.arange(1, len(order) + 1),
             "feature": names[order],
             "effect": effects[order],
             "separation": found.separations[k, order],
             "position": words.astype(object),
-            "mean": found.means[k, order],
+            "mean": own,
             "mean_of_others": found.means_of_others[k, order],
             "scale": found.scales[order],
             "weight": weights[order],
         }
-        if probabilities is not None:
-            columns["selection_probability"] = probabilities[place[order]]
+        if selection_probabilities is not None:
+            columns["selection_probability"] = given[place[order]]
         frames.append(pd.DataFrame(columns))
     return pd.concat(frames, ignore_index=True)
-
-
-def _check_probabilities(given: Any, p: int) -> np.ndarray | None:
-    if given is None:
-        return None
-    try:
-        array = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = np.empty(0)
-    if array.shape == (p,) and ((array >= 0) & (array <= 1)).all():
-        return array
-    raise ValueError(
-        f"selection_probabilities must hold a number from 0 to 1 for each of the {p} features, as "
-        f"selection_probabilities_ of a search does; got {short_repr(given)}."
-    )

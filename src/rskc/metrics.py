@@ -387,11 +387,9 @@ def _joined_pairs(codes: np.ndarray, masses: np.ndarray | None) -> Any:
 
 
 def _check_weights(name: str, weights: Any) -> np.ndarray:
-    try:
-        array = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = np.empty(0)
-    if array.ndim == 1 and array.size and (array >= 0).all() and np.isfinite(array).all():
+    array = np.asarray(weights)
+    is_row = array.ndim == 1 and array.size and array.dtype.kind in "biuf"
+    if is_row and (array >= 0).all() and np.isfinite(array).all():
         return array
     raise ValueError(
         f"{name} must be one row of finite weights, none below 0; got {short_repr(weights)}."
