@@ -15,6 +15,7 @@ from rskc.selection.checkpoint import Result
 from rskc.selection.grid import describe_fit, fit_half_paths, fit_paths
 from rskc.selection.runner import Runner
 from rskc.selection.search import (
+    Chosen,
     Search,
     check_clusters,
     check_trims,
@@ -96,17 +97,14 @@ class Exploration(Search):
     _: KW_ONLY
     n_splits: int = 2
 
-    def _check(self, n: int, p: int) -> None:
-        if self.n_splits != 0:
-            check_integer("n_splits", self.n_splits, 1, remedy=" or 0")
-        self.planned(n, p)
-
     def n_active(self, weights: np.ndarray) -> int:
         """Return how many features, or groups of them, have weight."""
         return count_active(self._groups, weights)
 
     def planned(self, n: int, p: int) -> Axes:
         """Return the settings for n cases by p features, before the automatic choice is known."""
+        if self.n_splits != 0:
+            check_integer("n_splits", self.n_splits, 1, remedy=" or 0")
         most = n // SMALLEST_CLUSTER
         numbers = [K for K in NUMBERS if max(most, 2) >= K]
         if not is_word(self.n_clusters, "auto"):
@@ -121,6 +119,8 @@ class Exploration(Search):
             )
         return axes
 
+    _check = planned
+
     def _spaced_features(self, p: int) -> list[int]:
         asked: Any = N_FEATURES if is_word(self.n_features, "auto") else self.n_features
         if is_integer(asked):
@@ -134,7 +134,7 @@ class Exploration(Search):
             raise ParameterError("n_features", self.n_features, words)
         return numbers
 
-    def _search(self, sample: Sample, runner: Runner) -> None:
+    def _search(self, sample: Sample, runner: Runner) -> tuple[Chosen, None]:
         search = Stability(self._for_tasks(), self.n_clusters, n_jobs=self.n_jobs)
         asked = self.planned(sample.shape[0], self._n_units)
         runner.later = len(asked.paths) * (1 + self.n_splits)
@@ -147,6 +147,7 @@ class Exploration(Search):
         few = self._for_comparisons(**self._few_starts)
         self.halves_ = fit_half_paths(paths, sample, few, self.n_splits, runner)
         self.searched_ = sample.X
+        return with_clusters(self.choice_.n_clusters), None
 
     def _without_extremes(self, sample: Sample) -> Sample:
         self.data_ = sample.X
@@ -165,9 +166,6 @@ class Exploration(Search):
         if fit is not None and is_word(self.trims, "auto"):
             trims = _with(trims, float(fit["share"]), np.asarray)
         return Axes(numbers, features, trims)
-
-    def _chosen(self) -> dict[str, Any]:
-        return with_clusters(self.choice_.n_clusters)
 
 
 def _describe(model: Any, sample: Sample) -> Result:

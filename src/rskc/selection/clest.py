@@ -10,7 +10,7 @@ from rskc.inputs.validation import check_choice, check_integer, check_real
 from rskc.metrics import classification_error_rate
 from rskc.selection.references import REFERENCES, Reference, reference_of
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import Search, check_clusters, fit_task
+from rskc.selection.search import Chosen, Search, check_clusters, fit_task, with_clusters
 from rskc.selection.subsample import Sample
 
 DATA, REFERENCE = 0, 1
@@ -146,7 +146,7 @@ class Clest(Search):
         check_choice("rule", self.rule, RULES)
         check_real("level", self.level, 0, 1)
 
-    def _search(self, sample: Sample, runner: Runner) -> None:
+    def _search(self, sample: Sample, runner: Runner) -> tuple[Chosen, None]:
         numbers = check_clusters(self.n_clusters, 2, sample.shape[0] // 3)
         kinds = [(DATA, b) for b in range(self.n_splits)]
         kinds += [(REFERENCE, b) for b in range(self.n_references)]
@@ -156,6 +156,7 @@ class Clest(Search):
         cers = np.array([result["cer"] for result in results]).reshape(-1, len(numbers))
         self.observed_cers_, self.reference_cers_ = np.split(cers, [self.n_splits])
         self._decide(np.array(numbers))
+        return with_clusters(self.n_clusters_), None
 
     def _decide(self, numbers: np.ndarray) -> None:
         import pandas as pd
@@ -180,22 +181,21 @@ class Clest(Search):
         self.table_ = table
 
 
-def most_below(rule: str, level: float, n_references: int) -> int:
-    """Return how many reference sets may have a smaller CER than the data; -1 if none can pass."""
-    if rule == "paper":  # count / n_references < level
-        return int(np.ceil(level * n_references - 1e-9)) - 1
+def most_below(level: float, n_references: int) -> int:
+    """Return how many reference sets may have a smaller CER than the data, by the default rule."""
     return max(0, int(np.floor(level * (1 + n_references) + 1e-9)) - 1)
 
 
-def chosen_by(rule: str, table: Any, level: float, n_references: int) -> tuple[np.ndarray, int]:
+def chosen_by(rule: str, table: Any, level: float, n_references: int) -> tuple[Any, int]:
     """Return which K pass, with few reference sets below, and which of them is chosen.
 
     "paper": that with the least difference. "agreement": of those that agree nearly as well as the
     best of them, the largest.
     """
-    passed = (table.n_below <= most_below(rule, level, n_references)).to_numpy()
+    passed = table.share_below < level
     if rule == "agreement":
-        passed = passed & (table.agreement >= MIN_CER_AGREEMENT)
+        passed = table.n_below <= most_below(level, n_references)
+        passed &= table.agreement >= MIN_CER_AGREEMENT
     good = table[passed]
     if good.empty:
         return passed, 1

@@ -122,7 +122,7 @@ def _finding(kind: str, search: Any, curve: Curve, suggests: Any, **values: Any)
 def _clest(search: Clest, frame: Any) -> Finding:
     K = search.n_clusters_
     references = count(search.n_references, "reference set")
-    most = most_below(search.rule, search.level, search.n_references)
+    most = most_below(search.level, search.n_references)
     limits = {
         "where": f"in at most {most:,}" if most else "in none",
         "references": references,

@@ -17,7 +17,7 @@ from rskc.model.fitting import fit
 from rskc.selection.checkpoint import Result
 from rskc.selection.references import permuted
 from rskc.selection.runner import Key, Runner, rng_of, seed_of
-from rskc.selection.search import Search, check_bounds, fit_task, spaced_bounds
+from rskc.selection.search import Chosen, Search, check_bounds, fit_task, spaced_bounds
 from rskc.selection.subsample import Sample
 from rskc.solver import Warm, solve_near, solve_path
 from rskc.solver.alternate import count_active
@@ -111,7 +111,7 @@ class GapL1(Search):
         check_bounds(self.l1_bounds, p)
         check_integer("n_permutations", self.n_permutations, 2)
 
-    def _search(self, sample: Sample, runner: Runner) -> Warm:
+    def _search(self, sample: Sample, runner: Runner) -> tuple[Chosen, Warm]:
         model = self._for_comparisons(
             l1_bound="half", n_features=None, random_state=runner.seed % 2**32
         )
@@ -131,15 +131,13 @@ class GapL1(Search):
         self.l1_bound_ = float(table.l1_bound[table.gap.argmax()])
         self.l1_bound_1se_ = float(table.l1_bound[within_one_error(table)])
         self.table_ = table.assign(chosen=table.l1_bound == self.l1_bound_1se_)
-        return _warm(path.results[self.l1_bound_1se_][0])
+        chosen = {"l1_bound": self.l1_bound_1se_, "n_features": None}
+        return chosen, _warm(path.results[self.l1_bound_1se_][0])
 
     def _refit(self, X: Any, sample_weight: Any, found: Warm, searched_all: bool) -> None:
         """Fit from restarts and, if it is a partition of all cases, from the path's solution."""
         for warning in fit(self.best_estimator_, X, [found] * searched_all, sample_weight):
             warn_user(warning)
-
-    def _chosen(self) -> dict[str, Any]:
-        return {"l1_bound": self.l1_bound_1se_, "n_features": None}
 
 
 def within_one_error(table: Any) -> int:

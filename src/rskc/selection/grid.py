@@ -24,6 +24,7 @@ from rskc.selection.checkpoint import Result
 from rskc.selection.halves import HalfSamples, split_in_halves
 from rskc.selection.runner import Key, Runner, seed_of
 from rskc.selection.search import (
+    Chosen,
     Search,
     check_bounds,
     check_clusters,
@@ -103,10 +104,7 @@ class GridSearch(Search):
     l1_bounds: Any = 5
     trims: Any = (0, 0.05, 0.1)
 
-    def _check(self, n: int, p: int) -> None:
-        self._paths(n, p)
-
-    def _paths(self, n: int, p: int) -> list[list[dict[str, Any]]]:
+    def _check(self, n: int, p: int) -> list[list[dict[str, Any]]]:
         """Return the settings along the bound, for each number of clusters and share to trim."""
         asked = self.estimator.n_clusters if self.n_clusters is None else self.n_clusters
         bounds: list[dict[str, Any]] = [{}]
@@ -118,10 +116,10 @@ class GridSearch(Search):
             for K, trim in product(check_clusters(asked, 2, n), check_trims(self.trims))
         ]
 
-    def _search(self, sample: Sample, runner: Runner) -> None:
+    def _search(self, sample: Sample, runner: Runner) -> tuple[Chosen, None]:
         import pandas as pd
 
-        paths = self._paths(sample.shape[0], self._n_units)
+        paths = self._check(sample.shape[0], self._n_units)
         fits = fit_paths(paths, sample, self._for_comparisons(), runner, describe_fit)
         settings = list(chain(*paths))
         table = pd.DataFrame(
@@ -145,9 +143,7 @@ class GridSearch(Search):
         best = rows[numbers.index(K) if K in numbers else 0]
         self.table_ = table.assign(chosen=np.arange(len(table)) == best)
         self.best_params_ = settings[best]
-
-    def _chosen(self) -> dict[str, Any]:
-        return self.best_params_
+        return self.best_params_, None
 
 
 def _consensus(fits: list[Result], numbers: np.ndarray, weights: np.ndarray | None) -> np.ndarray:

@@ -36,6 +36,8 @@ from rskc.solver import Problem, Warm
 from rskc.solver.groups import FeatureGroups, as_plain
 from rskc.utils.wording import count
 
+Chosen = dict[str, Any]  # parameters of the model that was chosen
+
 # The most cases of a table that a search works on by default. More cases of a large table are no
 # better: the more there are, the less doubtful is the best partition into any number of clusters,
 # and any number is predicted well. On 100,000 x 20 with 4 clusters and 3% outlying cases, Clest
@@ -63,7 +65,8 @@ class Search(BaseEstimator):
     The fields of a search are its parameters: the dataclass writes the ``__init__`` that only
     stores them. A search implements ``_check(n, p)``, which checks them against n cases and p
     weights (of features or of groups) before any work, and ``_search(sample, runner)``, which runs
-    the tasks, stores the table and the decision, and returns what ``_refit`` needs.
+    the tasks, stores the table and the decision, and returns the parameters of the model that was
+    chosen, and what ``_refit`` needs.
     """
 
     estimator: Any
@@ -118,9 +121,9 @@ class Search(BaseEstimator):
             self.samples_used_, sample = draw(table, weights, most, seed)
             store.claim(data=_hash_of(sample))
             with closing(Runner(store, jobs, self.progress, math.prod(sample.shape))) as runner:
-                found = self._search(self._without_extremes(sample), runner)
+                chosen, found = self._search(self._without_extremes(sample), runner)
                 self.n_samples_, self.n_samples_used_ = n, sample.shape[0]
-                self.best_estimator_ = clone(self.estimator).set_params(**self._chosen())
+                self.best_estimator_ = clone(self.estimator).set_params(**chosen)
                 if self.best_estimator_.random_state is None:
                     self.best_estimator_.random_state = seed % 2**32
                 self._refit(X, sample_weight, found, sample.X is table)
@@ -141,10 +144,6 @@ class Search(BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         return tags
-
-    def _chosen(self) -> dict[str, Any]:
-        """Return the parameters of the model that was chosen."""
-        return with_clusters(self.n_clusters_)
 
     def _refit(self, X: Any, sample_weight: Any, found: Any, searched_all: bool) -> None:
         """Fit the chosen model to all the data, which may be those that were searched on."""

@@ -15,7 +15,7 @@ from rskc.selection.cloud import compare_with_cloud
 from rskc.selection.gaps import is_a_sequence
 from rskc.selection.halves import Fits, best_match, fit_all, fit_halves
 from rskc.selection.runner import Key, Runner, Work
-from rskc.selection.search import Search, check_clusters
+from rskc.selection.search import Chosen, Search, check_clusters, with_clusters
 from rskc.selection.subsample import Sample
 
 # "auto" tries up to this number of clusters first, and goes on, to twice as many, while the most
@@ -229,7 +229,7 @@ class Stability(Search):
     def choose(self, sample: Sample, runner: Runner) -> Choice:
         """Choose the number of clusters, as a part of another search."""
         self._groups = self.estimator.feature_groups
-        _, fits = self._search(sample, runner)
+        _, (_, fits) = self._search(sample, runner)
         return Choice(self.n_clusters_, self.reason_, None if fits is None else fits.full)
 
     def _check(self, n: int, p: int) -> None:
@@ -247,7 +247,7 @@ class Stability(Search):
             return list(range(2, min(FIRST_NUMBERS, most) + 1))
         return [K for K in check_clusters(self.n_clusters, 1, n // 2) if K > 1]
 
-    def _search(self, sample: Sample, runner: Runner) -> tuple[Sample, Fits | None]:
+    def _search(self, sample: Sample, runner: Runner) -> tuple[Chosen, Any]:
         model, n = self._for_tasks(runner.seed), sample.shape[0]
         # In a half 3 or 4 cases of a cluster of 7 seem to be outlying: where halves trimmed, one of
         # 5 to 12 cases was not stable in 7 of 12 tables, and where they do not in none.
@@ -273,7 +273,7 @@ class Stability(Search):
                 stable = [fit for fit in stable if fit.stability >= least]
             numbers = self._more(fits, n)
         self._decide(sample, fits, runner)
-        return sample, fits.get(self.n_clusters_)
+        return with_clusters(self.n_clusters_), (sample, fits.get(self.n_clusters_))
 
     def _more(self, fits: dict[int, Fits], n: int) -> list[int]:
         """Return further numbers to try, where "auto" has not come to an end."""
