@@ -1,6 +1,8 @@
 """The grid of the explorer: the automatic choice, fits around it, and fits to half-samples."""
 
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -8,12 +10,12 @@ import numpy as np
 
 from rskc.exceptions import ParameterError
 from rskc.inputs.validation import check_integer, is_integer, is_word
-from rskc.metrics import classification_error_rate
 from rskc.model.fitting import make_engine
 from rskc.selection import Stability
 from rskc.selection.checkpoint import Result
-from rskc.selection.grid import describe_fit, fit_half_paths, fit_paths
-from rskc.selection.runner import Runner
+from rskc.selection.grid import fit_paths
+from rskc.selection.halves import HalfSamples, split_in_halves
+from rskc.selection.runner import Key, Runner, seed_of
 from rskc.selection.search import (
     Chosen,
     Search,
@@ -42,20 +44,17 @@ class Axes(NamedTuple):
     trims: list[float]
 
     @property
-    def paths(self) -> list[list[dict[str, Any]]]:
-        """Settings along the number of features, a path for each number of clusters and trim."""
+    def settings(self) -> list[dict[str, Any]]:
+        """All combinations; the number of features changes first, that of clusters last."""
         return [
-            [
-                {"n_clusters": K, "trim": trim, "n_features": number, "l1_bound": "auto"}
-                for number in self.n_features
-            ]
-            for K, trim in product(self.n_clusters, self.trims)
+            {"n_clusters": K, "trim": trim, "n_features": number, "l1_bound": "auto"}
+            for K, trim, number in product(self.n_clusters, self.trims, self.n_features)
         ]
 
     @property
     def n_settings(self) -> int:
         """How many combinations there are."""
-        return len(self.n_clusters) * len(self.n_features) * len(self.trims)
+        return len(self.settings)
 
 
 @dataclass(eq=False, repr=False)
@@ -74,7 +73,7 @@ class Exploration(Search):
     Attributes
     ----------
     axes_ : Axes
-        The settings; all arrays below are in the order of its paths.
+        The settings; all arrays below are in their order.
     choice_ : Choice
         The number of clusters that half-samples choose, and why.
     fits_ : list of dict
@@ -137,15 +136,23 @@ class Exploration(Search):
     def _search(self, sample: Sample, runner: Runner) -> tuple[Chosen, None]:
         search = Stability(self._for_tasks(), self.n_clusters, n_jobs=self.n_jobs)
         asked = self.planned(sample.shape[0], self._n_units)
-        runner.later = len(asked.paths) * (1 + self.n_splits)
+        runner.later = asked.n_settings * (1 + self.n_splits)
         self.choice_ = search.choose(sample, runner)
         runner.later = 0
         self.axes_ = self._axes_around(asked, sample.X)
-        paths, model = self.axes_.paths, self._for_comparisons()
-        more = len(paths) * self.n_splits
-        self.fits_ = fit_paths(paths, sample, model, runner, _describe, more)
-        few = self._for_comparisons(**self._few_starts)
-        self.halves_ = fit_half_paths(paths, sample, few, self.n_splits, runner)
+        settings = self.axes_.settings
+        # Each by itself, so that a fit with the settings of a view repeats it.
+        paths, more = [[setting] for setting in settings], len(settings) * self.n_splits
+        self.fits_ = fit_paths(paths, sample, self._for_comparisons(), runner, more)
+        model = self._for_comparisons(**self._few_starts)
+        work = partial(_fit_halves, sample, settings, model, runner.seed)
+        keys = list(product(range(len(settings)), range(self.n_splits)))
+        results = runner.run("Halves of the settings", work, keys)
+        labels = np.array([result["labels"] for result in results], np.int32)
+        selected = np.array([result["selected"] for result in results], bool)
+        (n, p), shape = sample.shape, (len(settings), -1)
+        halves = zip(labels.reshape(*shape, n), selected.reshape(*shape, p), strict=True)
+        self.halves_ = [HalfSamples(*of_setting, sample.masses) for of_setting in halves]
         self.searched_ = sample.X
         return with_clusters(self.choice_.n_clusters), None
 
@@ -168,11 +175,18 @@ class Exploration(Search):
         return Axes(numbers, features, trims)
 
 
-def _describe(model: Any, sample: Sample) -> Result:
-    """Describe a fit, and say whether one from restarts alone finds the same clusters."""
-    alone = fit_task(model, sample)
-    repeats = classification_error_rate(alone.labels_, model.labels_) == 0
-    return {**describe_fit(model, sample), "repeats": repeats}
+def _fit_halves(
+    sample: Sample, settings: list[dict[str, Any]], estimator: Any, seed: int, key: Key
+) -> Result:
+    """Fit to two halves of the cases, the same for all settings; return clusters of all cases."""
+    (i, split), (n, p) = key, sample.shape
+    labels, selected = np.zeros((2, n), np.int32), np.zeros((2, p), bool)
+    for number, half in enumerate(split_in_halves(np.arange(n), seed, split)):
+        own = settings[i] | {"random_state": seed_of(seed, *key, number)}
+        with suppress(ParameterError):  # fewer distinct cases than clusters: none is found again
+            model = fit_task(estimator, sample.take(half), **own)
+            labels[number], selected[number] = model.predict(sample.X), model.feature_weights_ > 0
+    return {"labels": labels, "selected": selected}
 
 
 def _with(values: list, wanted: Any, scale: Any) -> list:

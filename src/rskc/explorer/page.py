@@ -264,8 +264,8 @@ def _repeating(
     # The fits saw a table without extreme cells; one to the table itself has to bound them.
     bounded = search.searched_ is not search.data_
     cells = {"cells": search.best_estimator_.cell_cutoff_} if bounded else {}
-    settings = [setting | cells for path in search.axes_.paths for setting in path]
-    models = [clone(search.estimator).set_params(**setting) for setting in settings]
+    own = clone(search.estimator).set_params(**cells)
+    models = [clone(own).set_params(**setting) for setting in search.axes_.settings]
     weights = getattr(search.best_estimator_, "sample_weight_", None)
     snippets = [snippet_of(model, n, p, run, weights) for model in models]
     first = snippets[0]
@@ -275,7 +275,6 @@ def _repeating(
         "models": [snippet.model for snippet in snippets],
         "commands": [command(model) for model in models] if command else [],
         "bounded": bounded,
-        "repeats": [bool(fit["repeats"]) and not bounded for fit in search.fits_],
     }
 
 

@@ -4,7 +4,7 @@ A path is a list of settings that differ in their bound or number of features, f
 upwards. Each fit makes its own restarts, and one more branch starts at the solution before.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, combinations, pairwise, product
@@ -14,14 +14,12 @@ import numpy as np
 from scipy.sparse import issparse
 
 from rskc.comparison import Partition, compare
-from rskc.exceptions import ParameterError
 from rskc.inputs.arrays import mean_by_weight
 from rskc.inputs.labels import adjusted_rand_index
 from rskc.inputs.validation import is_integer
 from rskc.metrics import revised_silhouette
 from rskc.model.fitted import by_column, feature_names
 from rskc.selection.checkpoint import Result
-from rskc.selection.halves import HalfSamples, split_in_halves
 from rskc.selection.runner import Key, Runner, seed_of
 from rskc.selection.search import (
     Chosen,
@@ -120,7 +118,7 @@ class GridSearch(Search):
         import pandas as pd
 
         paths = self._check(sample.shape[0], self._n_units)
-        fits = fit_paths(paths, sample, self._for_comparisons(), runner, describe_fit)
+        fits = fit_paths(paths, sample, self._for_comparisons(), runner)
         settings = list(chain(*paths))
         table = pd.DataFrame(
             {
@@ -168,19 +166,13 @@ def _most_agreed_row(table: Any, K: int) -> int:
 # ---- Fits along paths
 
 Path = Sequence[dict[str, Any]]  # settings of an estimator
-Describe = Callable[[Any, Sample], Result]
 
 
 def fit_paths(
-    paths: Sequence[Path],
-    sample: Sample,
-    estimator: Any,
-    runner: Runner,
-    describe: Describe,
-    more: int = 0,
+    paths: Sequence[Path], sample: Sample, estimator: Any, runner: Runner, more: int = 0
 ) -> list[Result]:
-    """Fit with all settings of all paths, and return what ``describe`` says of each model."""
-    work = partial(_fit_path, sample, paths, estimator, runner.seed, describe)
+    """Fit with all settings of all paths, and describe each model."""
+    work = partial(_fit_path, sample, paths, estimator, runner.seed)
     results = runner.run("Settings", work, [(i,) for i in range(len(paths))], more)
     return [
         {name: values[j] for name, values in result.items()}
@@ -189,36 +181,27 @@ def fit_paths(
     ]
 
 
-def _fit_path(
-    sample: Sample, paths: Sequence[Path], estimator: Any, seed: int, describe: Describe, key: Key
-) -> Result:
-    """Fit along a path; the seed is the same for all, so that fits can be compared.
+def _fit_path(sample: Sample, paths: Sequence[Path], estimator: Any, seed: int, key: Key) -> Result:
+    """Fit along a path, with each of the settings from restarts and from the solution before.
 
-    It is that of the estimator, if it has one, so that a fit with the same settings repeats it.
+    The seed is the same for all, so that fits can be compared. It is that of the estimator, if it
+    has one, so that a fit with the same settings repeats it.
     """
-    given = estimator.random_state
+    X, given = sample.X, estimator.random_state
     seed = given if is_integer(given) else seed_of(seed)
-    models = models_along(paths[key[0]], sample, estimator, seed)
-    results = [describe(model, sample) for model in models]
+    # A fit is of the cases that have a value; in a sparse table all have.
+    observed = np.ones(X.shape[0], bool) if issparse(X) else ~np.isnan(X).all(axis=1)
+    warm: list[Warm] = []
+    results: list[Result] = []
+    for setting in paths[key[0]]:
+        model = fit_task(estimator, sample, warm, random_state=seed, **setting)
+        trimmed = model.trimmed_weighted_[observed]
+        warm = [Warm(model.labels_[observed], trimmed, model.feature_weights_)]
+        results.append(_describe(model, sample))
     return {name: np.array([result[name] for result in results]) for name in results[0]}
 
 
-def models_along(path: Path, sample: Sample, estimator: Any, seed: int) -> list[Any]:
-    """Fit a model with each of the settings, from restarts and from the solution before."""
-    X = sample.X
-    # A fit is of the cases that have a value; in a sparse table all have.
-    observed = np.ones(X.shape[0], bool) if issparse(X) else ~np.isnan(X).all(axis=1)
-    models: list[Any] = []
-    for setting in path:
-        warm = [
-            Warm(m.labels_[observed], m.trimmed_weighted_[observed], m.feature_weights_)
-            for m in models[-1:]
-        ]
-        models.append(fit_task(estimator, sample, warm, random_state=seed, **setting))
-    return models
-
-
-def describe_fit(model: Any, sample: Sample) -> Result:
+def _describe(model: Any, sample: Sample) -> Result:
     """Return the figures of a fit for tables and pages.
 
     Where cases have weights, sums per case are per unit of weight, without the case that is trimmed
@@ -235,7 +218,6 @@ def describe_fit(model: Any, sample: Sample) -> Result:
         "outliers": model.outliers_,
         "weights": model.feature_weights_,
         "n_trim": model.n_trim_,
-        "share": model.trim_,
         "l1_bound": np.nan if model.l1_bound_ is None else model.l1_bound_,
         "objective": model.objective_ / weights[~model.trimmed_].sum(),
         "inertia": model.inertia_,
@@ -248,42 +230,3 @@ def describe_fit(model: Any, sample: Sample) -> Result:
 
 FIGURES = ["l1_bound", "n_trim", "objective", "inertia", "within", "n_features", "n_outliers"]
 FIGURES += ["silhouette"]
-
-
-# ---- Half-samples
-
-
-def fit_half_paths(
-    paths: Sequence[Path], sample: Sample, estimator: Any, n_splits: int, runner: Runner
-) -> list[HalfSamples]:
-    """Fit with all settings to the halves of the cases, split in the same way for all."""
-    keys = [(i, split) for i in range(len(paths)) for split in range(n_splits)]
-    work = partial(_fit_halves, sample, paths, estimator, runner.seed)
-    results = runner.run("Halves of the settings", work, keys) if keys else []
-    (n, p), halves = sample.shape, []
-    for i, path in enumerate(paths):
-        splits = results[i * n_splits : (i + 1) * n_splits]
-        for j in range(len(path)):
-            labels = np.array([split["labels"][j] for split in splits], np.int32)
-            selected = np.array([split["selected"][j] for split in splits], bool)
-            shaped = labels.reshape(-1, n), selected.reshape(-1, p)
-            halves.append(HalfSamples(*shaped, sample.masses))
-    return halves
-
-
-def _fit_halves(
-    sample: Sample, paths: Sequence[Path], estimator: Any, seed: int, key: Key
-) -> Result:
-    """Fit along a path to two halves of the cases; return clusters of all, and the features."""
-    (i, split), (n, p) = key, sample.shape
-    labels, selected = [], []
-    for number, half in enumerate(split_in_halves(np.arange(n), seed, split)):
-        try:
-            half_seed = seed_of(seed, *key, number)
-            models = models_along(paths[i], sample.take(half), estimator, half_seed)
-            labels.append(np.array([model.predict(sample.X) for model in models]))
-            selected.append(np.array([model.feature_weights_ > 0 for model in models]))
-        except ParameterError:  # fewer distinct cases than clusters: no cluster is found again
-            labels.append(np.zeros((len(paths[i]), n), np.int32))
-            selected.append(np.zeros((len(paths[i]), p), bool))
-    return {"labels": np.stack(labels, axis=1), "selected": np.stack(selected, axis=1)}

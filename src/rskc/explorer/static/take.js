@@ -10,13 +10,11 @@ export function makeTake(store) {
     const lines = `${python}\n${models[store.s]}\n${fit}`;
     const blocks = [block("In Python", lines)];
     if (commands.length) blocks.unshift(block("At a terminal", commands[store.s]));
-    if (!data.words.repeats[store.s]) {
-      const text = data.words.bounded
-        ? "The fits on this page used the table without its extreme cells. A fit to the table itself " +
-          "bounds the errors of outlying cells and may assign a few cases differently. The files " +
-          "contain the clusters of this view."
-        : "A new fit ends in other clusters here: those of this view were found from a neighboring " +
-          "setting. The files contain them.";
+    if (data.words.bounded) {
+      const text =
+        "The fits on this page used the table without its extreme cells. A fit to the table itself " +
+        "bounds the errors of outlying cells and may assign a few cases differently. The files " +
+        "contain the clusters of this view.";
       blocks.unshift(element("p", { class: "warn", id: "other" }, text));
     }
     byId("take").replaceChildren(...blocks);
