@@ -59,9 +59,10 @@ def classification_error_rate(a: Any, b: Any, sample_weight: Any = None) -> floa
     0.5
     """
     first, second = read_two(a=a, b=b)
-    weights = _weights(sample_weight, len(first.codes))
-    masses = None if weights is None else masses_of(weights)
-    n_cases = len(first.codes) if masses is None else int(np.count_nonzero(masses))
+    n_cases, masses = len(first.codes), None
+    if sample_weight is not None:
+        masses = masses_of(check_sample_weight(sample_weight, n_cases))
+        n_cases = int(np.count_nonzero(masses))
     if n_cases < 2:
         raise ValueError("Fewer than 2 cases have a label; at least 2 are needed.")
     n = n_cases if masses is None else float(masses.sum())
@@ -111,9 +112,10 @@ def sensitivity(true: Any, labels: Any, sample_weight: Any = None) -> Any:
     classes, clusters = map(in_order, read_two(true=true, labels=labels))
     if len(classes.codes) == 0:
         raise ValueError("true and labels have no cases; at least one is needed.")
-    weights = _weights(sample_weight, len(classes.codes))
+    n = len(classes.codes)
+    weights = None if sample_weight is None else check_sample_weight(sample_weight, n)
     sizes, totals = (np.bincount(classes.codes, w) for w in (None, weights))
-    counts = pd.Series(1 if weights is None else weights, range(len(classes.codes)))
+    counts = pd.Series(1 if weights is None else weights, range(n))
     counts = counts.groupby([classes.codes, clusters.codes]).sum()
     best = counts[counts.groupby(level=0).idxmax()]
     # As objects: the text of pandas 3 holds no half characters.
@@ -246,7 +248,7 @@ def silhouette_means(
             f"outliers must be a mask, True or False for each of the {len(values)} cases; got "
             f"{apart.dtype} of shape {apart.shape}."
         )
-    weights = _weights(sample_weight, len(values))
+    weights = None if sample_weight is None else check_sample_weight(sample_weight, len(values))
     rows = []
     for k in range(max(clusters.max(initial=-1), silhouette.second.max(initial=-1)) + 1):
         mine = clusters == k
@@ -372,10 +374,6 @@ def feature_agreement(a: Any, b: Any) -> FeatureAgreement:
     n_a, n_b, n_both = (int(np.count_nonzero(x)) for x in (first, second, first & second))
     shares = [n_both / n if n else np.nan for n in (n_a + n_b - n_both, n_a, n_b)]
     return FeatureAgreement(n_a, n_b, n_both, *shares)
-
-
-def _weights(sample_weight: Any, n: int) -> np.ndarray | None:
-    return None if sample_weight is None else check_sample_weight(sample_weight, n)
 
 
 def _joined_pairs(codes: np.ndarray, masses: np.ndarray | None) -> Any:

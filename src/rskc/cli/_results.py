@@ -92,9 +92,10 @@ class Result:
         """The search by half-samples that is about the model, if there was one."""
         if not self.searches:
             return None
-        from rskc.selection.stability import stability_for
+        from rskc.selection.stability import is_about, stability_among
 
-        return stability_for(self.searches, self.model)
+        search = stability_among(self.searches)
+        return search if search is not None and is_about(search, self.model) else None
 
     def with_stability(self, cases: Any, first: int) -> Any:
         """Add the stability of cases to their frame; ``first`` is the number of the first one."""

@@ -56,7 +56,7 @@ def compare_with_cloud(
     p_values, in_plane = (
         _p_values(np.array([result[name] for result in results]), len(sets)) for name in INDICES
     )
-    if _has_categories(columns):
+    if len(np.unique(columns)) < len(columns):
         # In the plane of its own categories any partition by one column is perfect.
         in_plane = p_values
     sizes = np.bincount(labels, minlength=K)
@@ -97,7 +97,7 @@ def _cluster_index(
     if first != second:
         K, sample = 2, sample.take((labels == first) | (labels == second))
     if kind != DATA:
-        if _has_categories(columns):
+        if len(np.unique(columns)) < len(columns):  # some are indicators of categories
             cloud = stepped_reference(CLOUDS[kind], sample.X, columns, sample.masses)
         else:
             cloud = reference_of(CLOUDS[kind], sample.X, sample.masses)
@@ -107,11 +107,6 @@ def _cluster_index(
     except ParameterError:  # fewer distinct cases than clusters
         return dict.fromkeys(INDICES, 0.0)
     return cluster_indices(sample.X, labels, sample.masses)
-
-
-def _has_categories(columns: np.ndarray) -> bool:
-    """Whether some of the columns (p,) have several features: the indicators of categories."""
-    return len(np.unique(columns)) < len(columns)
 
 
 def cluster_indices(

@@ -95,17 +95,13 @@ def describe(search: Any) -> Finding:
         If the search was not fitted.
     """
     describers = {Clest: _clest, GapL1: _gap, Stability: _stability, GridSearch: _grid}
-    for kind, describer in describers.items():
-        if isinstance(search, kind):
-            check_is_fitted(search, "table_")
-            return describer(search, search.table_)
-    kinds = ", ".join(kind.__name__ for kind in describers)
-    raise TypeError(f"search is of type {type(search).__name__}; it must be one of {kinds}.")
-
-
-def _finding(kind: str, search: Any, curve: Curve, suggests: Any, **values: Any) -> Finding:
-    """Put the words of a kind of search together; values that are no fields are places in them."""
-    about, frame = dict(WORDS[kind]), search.table_
+    kind: Any = next((kind for kind in describers if isinstance(search, kind)), None)
+    if kind is None:
+        kinds = ", ".join(kind.__name__ for kind in describers)
+        raise TypeError(f"search is of type {type(search).__name__}; it must be one of {kinds}.")
+    check_is_fitted(search, "table_")
+    about, frame = dict(WORDS[kind.__name__]), search.table_
+    values = {"sample": words_on_sample(search), **describers[kind](search, frame)}
     shown = [name for name in about.pop("columns").split() if name in frame]
     cells = [map(FORMATS.get(name, number), frame[name].tolist()) for name in shown]
     table = {
@@ -115,21 +111,22 @@ def _finding(kind: str, search: Any, curve: Curve, suggests: Any, **values: Any)
     }
     words = {name: text.format_map(values) for name, text in about.items()}
     known = {name: values[name] for name in values.keys() & Finding.__annotations__.keys()}
-    more = {"sample": words_on_sample(search), **words, **known}
-    return Finding(table=table, curve=curve, suggests=suggests, **more)
+    return Finding(table=table, **words | known)
 
 
-def _clest(search: Clest, frame: Any) -> Finding:
-    K = search.n_clusters_
-    references = count(search.n_references, "reference set")
+# What is said of each kind: fields of a finding, and what stands in the braces of its words
+
+
+def _clest(search: Clest, frame: Any) -> dict[str, Any]:
+    K, references = search.n_clusters_, count(search.n_references, "reference set")
     most = most_below(search.level, search.n_references)
-    limits = {
-        "where": f"in at most {most:,}" if most else "in none",
-        "references": references,
-        "level": search.level,
-        "least": MIN_CER_AGREEMENT,
-        "loss": MAX_CER_AGREEMENT_LOSS,
-    }
+    choice = WORDS["rules"][search.rule].format(
+        where=f"in at most {most:,}" if most else "in none",
+        references=references,
+        level=search.level,
+        least=MIN_CER_AGREEMENT,
+        loss=MAX_CER_AGREEMENT_LOSS,
+    )
     reason = "no number of clusters is predicted well enough"
     for n_below in frame.n_below[frame.chosen]:
         reason = f"predicted better than {search.n_references - n_below:,} of {references}"
@@ -140,12 +137,11 @@ def _clest(search: Clest, frame: Any) -> Finding:
     ]
     below = f"of {references}, below the median", [f"{n:,}" for n in frame.n_below]
     curve = _curve(frame, "n_clusters", "classification error rate", lines, above=below)
-    choice = WORDS["rules"][search.rule].format_map(limits)
     words = {"result": clusters(K), "reason": reason, "choice": choice}
-    return _finding("Clest", search, curve, {"n_clusters": K}, **words)
+    return {"curve": curve, "suggests": {"n_clusters": K}, **words}
 
 
-def _gap(search: GapL1, frame: Any) -> Finding:
+def _gap(search: GapL1, frame: Any) -> dict[str, Any]:
     bound = search.l1_bound_1se_
     n_features = int(search.best_estimator_.get_support().sum())
     result = f"an L1 bound of {number(bound)}, which gives weight to {count(n_features, 'feature')}"
@@ -156,11 +152,11 @@ def _gap(search: GapL1, frame: Any) -> Finding:
     threshold = "largest - standard error", float(gaps[largest] - errors[largest])
     above = "features with weight", [f"{n:,}" for n in frame.n_features]
     curve = _curve(frame, "l1_bound", "gap", lines, threshold=threshold, above=above)
-    words = {"result": result, "reason": reason}
-    return _finding("GapL1", search, curve, {"l1_bound": bound}, **words)
+    suggests = {"l1_bound": bound}
+    return {"curve": curve, "suggests": suggests, "result": result, "reason": reason}
 
 
-def _stability(search: Stability, frame: Any) -> Finding:
+def _stability(search: Stability, frame: Any) -> dict[str, Any]:
     K, nearly = search.n_clusters_, ""
     if search.near_threshold < search.threshold:
         nearly = f", or {search.near_threshold:g} if any two neighboring clusters are separated"
@@ -171,7 +167,9 @@ def _stability(search: Stability, frame: Any) -> Finding:
     ]
     threshold = f"threshold {search.threshold:g}", search.threshold
     curve = _curve(frame, "n_clusters", "stability, agreement", lines, threshold=threshold)
-    words = {
+    return {
+        "curve": curve,
+        "suggests": {"n_clusters": K},
         "result": clusters(K),
         "reason": search.reason_.rstrip("."),
         "suggestion": f"Half-samples suggest {clusters(K)}. " if len(frame) else "",
@@ -179,7 +177,6 @@ def _stability(search: Stability, frame: Any) -> Finding:
         "threshold": search.threshold,
         "level": search.level,
     }
-    return _finding("Stability", search, curve, {"n_clusters": K}, **words)
 
 
 def p_value(p: float) -> str:
@@ -187,10 +184,13 @@ def p_value(p: float) -> str:
     return "–" if np.isnan(p) else "< 0.001" if p < 0.001 else f"= {p:.3f}"
 
 
-def _grid(search: GridSearch, frame: Any) -> Finding:
+def _grid(search: GridSearch, frame: Any) -> dict[str, Any]:
     best, consensus = search.best_params_, frame.consensus[frame.chosen].item()
     bound = f"an L1 bound of {number(best['l1_bound'])} and " if "l1_bound" in best else ""
-    words: dict[str, Any] = {
+    one_number = {"next_step": ""} if frame.n_clusters.nunique() == 1 else {}
+    return {
+        "curve": _curve_of_grid(frame, search.l1_bounds is None),
+        "suggests": {name: best[name] for name in ("trim", "l1_bound") if name in best},
         "result": f"{bound}trim {number(best['trim'])}",
         "reason": f"the largest consensus, {consensus:.2f}",
         "clusters": count(best["n_clusters"], "cluster"),
@@ -198,12 +198,8 @@ def _grid(search: GridSearch, frame: Any) -> Finding:
         "changes": [
             f"{'; '.join([step.headline, *step.unmatched()])}." for step in search.changes_
         ],
+        **one_number,
     }
-    if frame.n_clusters.nunique() == 1:
-        words["next_step"] = ""
-    suggests = {name: best[name] for name in ("trim", "l1_bound") if name in best}
-    curve = _curve_of_grid(frame, search.l1_bounds is None)
-    return _finding("GridSearch", search, curve, suggests, **words)
 
 
 def _curve_of_grid(frame: Any, has_own_bound: bool) -> Curve:
@@ -212,8 +208,7 @@ def _curve_of_grid(frame: Any, has_own_bound: bool) -> Curve:
     if has_own_bound or frame.l1_bound.nunique() == 1:
         by, others = "trim", ["n_clusters"]
     numbers, trims = (frame[name].unique().tolist() for name in ("n_clusters", "trim"))
-    lines: list[Line] = []
-    chosen = None
+    chosen, lines = None, list[Line]()
     for (K, *trim), rows in frame.sort_values(by).groupby(others):
         if rows.chosen.any():
             chosen = len(lines), int(rows.chosen.argmax())

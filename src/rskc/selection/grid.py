@@ -129,7 +129,7 @@ class GridSearch(Search):
         )
         numbers = table.n_clusters.unique().tolist()
         table["consensus"] = _consensus(fits, table.n_clusters.to_numpy(), sample.weights)
-        rows = [_most_agreed_row(table, K) for K in numbers]
+        rows = _most_agreed_rows(table)
         self.weights_ = by_column(self, np.array([fit["weights"] for fit in fits]))
         partitions = [
             Partition(fits[i]["labels"], fits[i]["outliers"], self.weights_[i], K)
@@ -156,11 +156,12 @@ def _consensus(fits: list[Result], numbers: np.ndarray, weights: np.ndarray | No
     return sums / np.maximum(n_others, 1)
 
 
-def _most_agreed_row(table: Any, K: int) -> int:
-    """Return the row of the setting with K clusters on which most others agree."""
-    rows = table[table.n_clusters == K]
-    rows = rows[rows.consensus >= rows.consensus.max() - 1e-9]
-    return int(rows.sort_values(["n_features", "trim"], kind="stable").index[0])
+def _most_agreed_rows(table: Any) -> list[int]:
+    """Return for each number of clusters, upwards, the setting on which most others agree."""
+    most = table.groupby("n_clusters").consensus.transform("max")
+    agreed = table[table.consensus >= most - 1e-9]
+    agreed = agreed.sort_values(["n_clusters", "n_features", "trim"])
+    return agreed.drop_duplicates("n_clusters").index.tolist()
 
 
 # ---- Fits along paths

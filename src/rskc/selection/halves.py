@@ -150,16 +150,11 @@ def fit_halves(
         seed_of_half = seed_of(seed, *key, i)
         try:
             model = fit_task(estimator, sample.take(half), n_clusters=K, random_state=seed_of_half)
-            labels, selected = model.predict(sample.X), _selected(model)
+            labels, selected = model.predict(sample.X), model.feature_weights_ > 0
+            if hasattr(model, "feature_p_values_"):
+                selected = model.feature_p_values_ <= SELECTION_LEVEL
         except ParameterError:  # fewer distinct cases than clusters: no cluster is found again
             model, labels, selected = None, np.zeros(n), np.zeros(p, bool)
         places = places_of(model, smooth, K, others)
         results.append({"labels": labels.astype(np.int32), "selected": selected, **places})
     return {name: np.array([result[name] for result in results]) for name in results[0]}
-
-
-def _selected(model: Any) -> np.ndarray:
-    """Return which features differ between the clusters of a half, or have weight."""
-    if hasattr(model, "feature_p_values_"):
-        return model.feature_p_values_ <= SELECTION_LEVEL
-    return model.feature_weights_ > 0

@@ -491,12 +491,6 @@ def stability_among(searches: Any) -> Stability | None:
     return next((search for search in searches if isinstance(search, Stability)), None)
 
 
-def stability_for(searches: Any, model: Any) -> Stability | None:
-    """Return the first Stability search, if it is about the clusters of a model."""
-    search = stability_among(searches)
-    return search if search is not None and is_about(search, model) else None
-
-
 def is_about(search: Stability, model: Any) -> bool:
     """Whether the clusters of a model are those of which the search knows the stability."""
     own, other = (to_numpy(m.cluster_centers_) for m in (search.best_estimator_, model))
