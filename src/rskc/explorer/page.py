@@ -16,6 +16,7 @@ from rskc.explorer.packing import bits_for, packed, parcel, scaled
 from rskc.explorer.views import Scene, scene_of, values_of
 from rskc.inputs.labels import read_one
 from rskc.inputs.validation import names_of_cases
+from rskc.model.fitted import feature_names
 from rskc.model.summary import words_on_cells
 from rskc.pictures.palette import DARK_PALETTE, PALETTE
 from rskc.preprocessing.preparer import Unit
@@ -85,7 +86,7 @@ class Explorer(Page):
             **_repeating(search, run or {}, command),
             "cases": clean_names(names[i] for i in used),
             "classes": classes,
-            "features": clean_names(scene.feature_names),
+            "features": clean_names(feature_names(search)),
         }
         arrays: dict[str, np.ndarray] = {}
         values = _values(search, scene, units or {})
@@ -308,7 +309,7 @@ def _values(search: Exploration, scene: Scene, units: Mapping[str, Any]) -> Part
     values, categories = values_of(search, scene.shown, units)
     # Of each feature; 0 where nothing is observed.
     low, high = (np.nan_to_num(end.reduce(values, axis=0)) for end in (np.fmin, np.fmax))
-    how = [Unit(*units.get(str(name), (0.0, 1.0))) for name in scene.feature_names[scene.shown]]
+    how = [Unit(*units.get(str(name), (0.0, 1.0))) for name in feature_names(search)[scene.shown]]
     words = {
         "shown": scene.shown.tolist(),
         "spans": np.column_stack([low, high]).tolist(),

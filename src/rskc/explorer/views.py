@@ -46,7 +46,6 @@ class Scene:
     plane: np.ndarray  # (n, 2) from 0 to 1
     n_beyond: int  # cases outside of its frame, drawn on the edge
     shown: np.ndarray  # features of which the page has the values, the largest weights first
-    feature_names: np.ndarray
     numbering: np.ndarray  # (n,) clusters of all cases, whose numbers those of the views are like
     cells: Any  # (n, p) sparse: the outlying cells of the automatic fit; None if it bounds none
 
@@ -66,17 +65,9 @@ def scene_of(search: Exploration, numbered_like: Any = None) -> Scene:
     outlying |= np.asarray(to_numpy(model.outliers_))[search.samples_used_]
     of_numbers = np.mean([fit["weights"] for fit in search.fits_], axis=0)
     plane, n_beyond = _plane(search.searched_, of_numbers, outlying)
-    return Scene(
-        views,
-        marked,
-        start,
-        plane,
-        n_beyond,
-        top[: max(1, MOST_CELLS // search.n_samples_used_)],
-        feature_names(search),
-        known,
-        model.outlying_cells_[search.samples_used_] if bounds_cells(model) else None,
-    )
+    shown = top[: max(1, MOST_CELLS // search.n_samples_used_)]
+    cells = model.outlying_cells_[search.samples_used_] if bounds_cells(model) else None
+    return Scene(views, marked, start, plane, n_beyond, shown, known, cells)
 
 
 def _marked(search: Exploration) -> list[int] | None:
@@ -127,24 +118,18 @@ def _view(search: Exploration, s: int, numbers: np.ndarray) -> View:
     fit, halves, K = search.fits_[s], search.halves_[s], len(numbers)
     weights = by_column(search, fit["weights"])
     features = strongest(weights, MOST_WEIGHTS)
-    known, labels = len(halves.labels) > 0, numbers[fit["labels"]]
+    labels, outliers, agreement = numbers[fit["labels"]], fit["outliers"], np.nan
+    agreed, sizes = np.zeros(len(labels), int), np.bincount(labels, minlength=K)
+    if len(halves.labels):
+        agreed = (halves.matched(fit["labels"], K) == fit["labels"]).sum(axis=0)
+        agreement = float(np.mean(halves.agreements(outliers)))
+    selected = by_column(search, halves.selected)[:, features].sum(axis=0)
     names = ("silhouette", "objective", "n_outliers", "n_trim")
+    figures = {"agreement": agreement, "n_features": float(np.count_nonzero(weights))}
+    figures |= {name: float(fit[name]) for name in names}
+    heights = weights[features]
     return View(
-        labels,
-        np.asarray(fit["trimmed"]),
-        np.asarray(fit["outliers"]),
-        (halves.matched(fit["labels"], K) == fit["labels"]).sum(axis=0)
-        if known
-        else np.zeros(len(fit["labels"]), int),
-        features,
-        weights[features],
-        by_column(search, halves.selected)[:, features].sum(axis=0),
-        np.bincount(labels, minlength=K),
-        {
-            "agreement": float(np.mean(halves.agreements(fit["outliers"]))) if known else np.nan,
-            **{name: float(fit[name]) for name in names},
-            "n_features": float(np.count_nonzero(weights)),
-        },
+        labels, fit["trimmed"], outliers, agreed, features, heights, selected, sizes, figures
     )
 
 

@@ -93,10 +93,9 @@ def permuted(
     if issparse(X):
         return _permuted_sparse(X, rng, weights)
     n, p = X.shape
-    single = groups is None or len(np.unique(groups.columns)) == p
-    if single and weights is None:
+    columns = np.arange(p) if groups is None else groups.columns
+    if weights is None and len(np.unique(columns)) == p:
         return rng.permuted(X, axis=0)
-    columns = np.arange(p) if groups is None or single else groups.columns
     drawn = [np.repeat(np.arange(n), _copies(n, weights, rng)) for _ in range(columns[-1] + 1)]
     orders = rng.permuted(np.column_stack(drawn), axis=0)
     return np.ascontiguousarray(np.take_along_axis(X, orders[:, columns], axis=0))
