@@ -14,7 +14,7 @@ from rskc import RobustSparseKMeans, planning
 from rskc.datasets import make_simulation
 from rskc.model import fitting
 from rskc.selection import Stability, cloud, halves
-from rskc.selection.search import fit_quietly
+from rskc.selection.search import fit_task
 from rskc.utils.wording import in_bytes
 from search_kinds import corners, search_of
 from skips import skip_without
@@ -140,12 +140,12 @@ def test_a_search_takes_the_fits_that_were_told(data, numbers, monkeypatch):
     """The clock counts fits; all of a search are made in one process."""
     number = [0.0]
 
-    def counted(*args):
+    def counted(*args, **settings):
         number[0] += 1
-        return fit_quietly(*args)
+        return fit_task(*args, **settings)
 
-    monkeypatch.setattr(halves, "fit_quietly", counted)
-    monkeypatch.setattr(cloud, "fit_quietly", counted)
+    monkeypatch.setattr(halves, "fit_task", counted)
+    monkeypatch.setattr(cloud, "fit_task", counted)
     monkeypatch.setattr(planning, "CLOCK", lambda: number[0])
     monkeypatch.setattr(planning, "SEARCH_SECONDS", np.inf)
     model = RobustSparseKMeans(3, trim=0.05, n_init=2, random_state=0)

@@ -579,7 +579,7 @@ def _search_of(X: Any, n: int, search: Search) -> tuple[int, float]:
     if is_word(numbers, "auto"):
         numbers = range(2, min(FIRST_NUMBERS, n // SMALLEST_CLUSTER) + 1) or 1
     tried = np.ravel(search.estimator.n_clusters if numbers is None else numbers)
-    if jobs > 1 and "n_threads" in search.estimator.get_params():
+    if jobs > 1:
         search = clone(search).set_params(estimator__n_threads=1)
     if isinstance(search, Stability) and tried.max() > 1:
         K, seconds = _stability_of(X, n, search, tried)
