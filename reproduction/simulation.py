@@ -19,7 +19,7 @@ from rskc.inputs.validation import check_integer
 from rskc.metrics import classification_error_rate, feature_precision
 from rskc.pictures.palette import PALETTE
 from rskc.selection.checkpoint import Checkpoint, Result
-from rskc.selection.runner import Key, Progress, Runner
+from rskc.selection.runner import Key, Runner
 from rskc.solver import Problem
 
 K, N, N_TRUE = 3, 60, 50
@@ -88,9 +88,8 @@ def simulation(
     identity = {"rskc": version("rskc"), "search": "simulation", "seed": str(seed)}
     with (
         closing(Checkpoint(checkpoint, identity)) as store,
-        closing(Progress(progress)) as shown,
+        closing(Runner(store, n_jobs, progress)) as runner,
     ):
-        runner = Runner(store, n_jobs, shown)
         keys = [(model, i) for model in range(3) for i in range(n)]
         hard = [(kind, i) for kind in range(len(KINDS)) for i in range(max(n // 5, min(n, 5)))]
         clean = [(i,) for i in range(min(n, N_CLEAN))]
