@@ -133,7 +133,7 @@ class _Bounds:
         """
         labels = self._engine.arrays.to_numpy(groups)
         parted = isinstance(groups, PartlyTrimmed)
-        parts = (groups.cut.tobytes(), groups.left.tobytes()) if parted else None
+        parts = groups.kept.tobytes() if parted else None
         key = K, labels.tobytes(), parts
         sums = self._latest.get(key, lambda: self._summed(groups, len(labels), K))
         return sums.of_runs(np.arange(len(labels)))  # a copy: sums may be changed

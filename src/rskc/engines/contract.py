@@ -519,8 +519,7 @@ class Engine(CaseData):
         ``sums``, over all features, are those of the groups; they may be changed in place.
         """
         if m == 0:
-            none = groups < 0
-            return Remaining(none & ~none, groups, sums)
+            return Remaining(groups < -1, groups, sums)  # none
         distances = self.distances(labels, sums.means(), self.equal_weights())
         far, largest = self.farthest(distances, m)
         return self._without(groups, far, largest, sums)

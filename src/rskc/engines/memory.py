@@ -27,7 +27,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from rskc.engines import passes_numpy
-from rskc.engines.arrays import ArrayOps, PartlyTrimmed, Sums, labels_of, slots_of, with_labels
+from rskc.engines.arrays import ArrayOps, Sums, labels_of, slots_of, with_cuts, with_labels
 from rskc.engines.contract import (
     Assignment,
     CaseData,
@@ -290,23 +290,21 @@ class InMemory(CaseData):
         """
         if masses is None and self.masses is not None:
             masses = self.masses[None]
-        groups = labels_of(before), labels_of(after), slots_of(before), slots_of(after)
+        groups = before, after
+        slots = (slots_of(each, self.masses) for each in groups)
         moved = np.empty(len(before), np.int64)
         threads = self._threads(len(moved) * (20 + self.width))
-        facts = *cells, location, factor, masses, *groups, threads
+        facts = *cells, location, factor, masses, *map(labels_of, groups), *slots, threads
         self.passes.shift_sums(*facts, sums.totals, sums.counts, moved)
         return moved
 
     def _trim(self, labels, costs, m):
         """Return groups, and the costs of the kept cases summed."""
         groups, within, runs = np.empty_like(labels), np.empty(len(labels)), len(labels)
-        parts = labels, costs, self.masses, m, self._threads(20 * runs), groups, within
-        if self.masses is None:
-            self.passes.trim(*parts, None, None)
-            return groups, within
         cut, left = np.empty((runs, 1), np.int64), np.empty((runs, 1))
-        self.passes.trim(*parts, cut, left)
-        return PartlyTrimmed(groups, cut, left), within
+        facts = self.masses, m, self._threads(20 * runs)
+        self.passes.trim(labels, costs, *facts, groups, within, cut, left)
+        return with_cuts(groups, self.masses, cut, left), within
 
     def _threads(self, work_per_case: float) -> int:
         return team(work_per_case * self.n_cases, self.n_threads)
@@ -376,7 +374,7 @@ class MemoryTable(InMemory, Table):
 
         parts = share(some, runs, step, self.n_threads, USUAL_ROUNDS * runs * one_run)
         groups, labels, within, converged, *slots = map(np.concatenate, zip(*parts, strict=True))
-        kept = groups if self.masses is None else PartlyTrimmed(groups, *slots)
+        kept = with_cuts(groups, self.masses, *slots)
         return Partitions(kept, labels, within, converged.astype(bool), self.arrays)
 
     def _known_of_cases(self):

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from rskc.engines.arrays import ArrayOps, Sums, labels_of, parts_differ
+from rskc.engines.arrays import ArrayOps, Sums, labels_of
 from rskc.engines.contract import Assignment, Engine, Table
 from rskc.engines.memory import Frame, MemoryEngine, MemoryTable, sample_steps
 from rskc.engines.passes import PASSES
@@ -174,11 +174,10 @@ class SparseCells:
     def shift(self, sums: Sums, before: Any, after: Any, ops: ArrayOps) -> np.ndarray:
         """Bring sums from one grouping to another; return how many cases changed in each run."""
         runs, K, _ = sums.totals.shape
-        moved, counts = np.zeros(runs, np.int64), np.zeros(runs * K)
+        counts = np.zeros(runs * K)
         for rows in self.chunks(16 * runs):
             old, new = labels_of(before)[:, rows], labels_of(after)[:, rows]
             run, case = np.nonzero(old != new)
-            moved += np.bincount(run, minlength=runs)
             groups = np.concatenate([old[run, case], new[run, case]])
             case_masses = ops.masses_at(case + rows.start)
             signs, member = np.concatenate([-case_masses, case_masses]), groups >= 0
@@ -200,7 +199,7 @@ class SparseCells:
             if len(run):
                 np.add.at(sums.totals, (run, group), sign * gone[:, None] * self.rows(case))
                 np.add.at(sums.counts, (run, group), sign * gone)
-        return moved + parts_differ(before, after)
+        return ops.differ(before, after)
 
     def distances(self, labels, centers, weights):
         """Return weighted squared distances (runs, n) of cases to the centers of their labels."""

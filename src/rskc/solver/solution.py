@@ -293,11 +293,11 @@ def plain_solution(engine: Engine, problem: Problem, found: Found) -> Solution:
     ended = ended._replace(reached=ended.reached or last is not problem)
     sums = engine.sums(ended.groups, problem.n_clusters)
     between = engine.between(sums, ended.groups, weights)[0] * weights[0]
-    trimmed = (ended.groups < 0)[0, ...]
+    costs = _costs(engine, ended, weights[0])
     return Solution(
-        **_described(engine, problem, ended, weights[0], _costs(engine, ended, weights[0])),
+        **_described(engine, problem, ended, weights[0], costs),
         made_with=weights[0],
-        trimmed_unweighted=trimmed & ~trimmed,  # none
+        trimmed_unweighted=costs < 0,  # none
         objective=float(between.sum()) * engine.unit,
         n_kept=sums.n_kept(),
         path=(float(between.sum()) * engine.unit,),

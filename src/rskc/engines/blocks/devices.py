@@ -20,7 +20,7 @@ import dask
 import dask.array as da
 import numpy as np
 
-from rskc.engines.arrays import ArrayOps, PartlyTrimmed, labels_of, with_labels
+from rskc.engines.arrays import ArrayOps, PartlyTrimmed, each_part
 from rskc.engines.blocks.schedulers import DEVICE_MEMORY, memory_budget, scheduler_for
 from rskc.engines.blocks.tasks import Sides, TableRecipe
 from rskc.engines.contract import Assignment, Table
@@ -240,7 +240,7 @@ class OnDevice:
         if isinstance(value, Assignment):
             return Assignment(*map(self._in_memory, value))
         if is_of_cases(value) or hasattr(value, "is_cuda"):
-            return with_labels(value, to_host(labels_of(value)))
+            return each_part(to_host, value)
         return value
 
 

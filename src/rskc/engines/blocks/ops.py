@@ -12,11 +12,10 @@ from rskc.engines.arrays import (
     ArrayOps,
     Candidates,
     PartlyTrimmed,
+    each_part,
     fill_from,
-    joined,
     joined_keys,
     labels_of,
-    side_by_side,
     wanted_candidates,
 )
 from rskc.engines.blocks.data import in_blocks
@@ -125,13 +124,9 @@ class BlockOps(ArrayOps):
         """Return groups or a mask (runs, n) in memory, with what is trimmed in part."""
         parts = self.blocks.gather(same, array.node)
         plain = np.concatenate([labels_of(part) for part in parts], axis=-1)
-        if not any(isinstance(part, PartlyTrimmed) for part in parts):
+        if not isinstance(parts[0], PartlyTrimmed):
             return plain
-        runs, slots = len(plain) if plain.ndim == 2 else 1, [joined(part, None) for part in parts]
-        pairs = zip(slots, self.firsts, strict=True)
-        cuts = [np.where(cut >= 0, cut + first, -1) for (cut, _), first in pairs]
-        lefts = [left for _, left in slots]
-        return PartlyTrimmed(plain, side_by_side(cuts, runs), side_by_side(lefts, runs))
+        return PartlyTrimmed(plain, np.concatenate([part.kept for part in parts], axis=-1))
 
     def at(self, array: CaseArray, cases: np.ndarray) -> np.ndarray:
         """Return an array (runs, n) at some cases, in the order of their numbers."""
@@ -140,13 +135,9 @@ class BlockOps(ArrayOps):
         return np.concatenate(some, axis=1)
 
     def from_numpy(self, array):
-        parts = np.split(labels_of(array), self.firsts[1:], axis=-1)
-        own: list[Any] = [part.copy() for part in parts]
-        if isinstance(array, PartlyTrimmed):
-            for i, (first, length) in enumerate(zip(self.firsts, self.lengths, strict=True)):
-                here = (array.cut >= first) & (array.cut < first + length)
-                own[i] = PartlyTrimmed(own[i], np.where(here, array.cut - first, -1), array.left)
-        return CaseArray(self.blocks, self.blocks.hold(own))
+        ends = self.firsts + self.lengths
+        own = [array[..., slice(*some)] for some in zip(self.firsts, ends, strict=True)]
+        return CaseArray(self.blocks, self.blocks.hold([each_part(np.copy, part) for part in own]))
 
     def take(self, array, runs):
         if isinstance(runs, slice):

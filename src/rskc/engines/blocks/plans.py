@@ -73,7 +73,7 @@ def _with_its_labels(function: Callable, value: Any) -> Any:
     if isinstance(value, Assignment):
         return Assignment(function(value.labels), value.costs)
     if isinstance(value, PartlyTrimmed):
-        return PartlyTrimmed(function(value.array), value.cut, value.left)
+        return PartlyTrimmed(function(value.array), value.kept)
     return value
 
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines.arrays import ArrayOps, PartlyTrimmed, Sums, labels_of
+from rskc.engines.arrays import ArrayOps, Sums, labels_of, with_cuts
 from rskc.engines.contract import Listed, Place
 from rskc.engines.memory import MemoryEngine, MemoryTable
 from rskc.engines.passes import PASSES
@@ -220,7 +220,7 @@ def cut_off(
         rest = ties[run] - (gone[n_whole - 1] if n_whole else 0.0)
         if n_whole < len(cases) and rest > slack:
             cut[run], left[run] = cases[n_whole], ops.masses[cases[n_whole]] - rest
-    return PartlyTrimmed(mask, cut, left)
+    return with_cuts(mask, ops.masses, cut, left)
 
 
 def trim(labels: np.ndarray, costs: np.ndarray, ties: np.ndarray, ops: ArrayOps, **bar: Any) -> Any:

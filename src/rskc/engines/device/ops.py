@@ -1,12 +1,19 @@
 """Arrays on a device: between it and memory, and what the solver does with long ones."""
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, device, is_cupy_array, is_torch_array, to_device
 
-from rskc.engines.arrays import ArrayOps, Candidates, PartlyTrimmed, case_numbers, labels_of
+from rskc.engines.arrays import (
+    ArrayOps,
+    Candidates,
+    PartlyTrimmed,
+    case_numbers,
+    each_part,
+    labels_of,
+)
 from rskc.engines.device import passes_array
 
 
@@ -72,7 +79,7 @@ class DeviceOps(ArrayOps):
         if isinstance(runs, slice):
             return array[slice(*runs.indices(array.shape[0])), :]
         if isinstance(array, PartlyTrimmed):
-            return PartlyTrimmed(self.take(array.array, runs), array.cut[runs], array.left[runs])
+            return each_part(partial(self.take, runs=runs), array)
         return self.xp.take(array, self.asarray(runs), axis=0)
 
     def put(self, array, run, case, values):
@@ -87,9 +94,7 @@ class DeviceOps(ArrayOps):
             return passes_array.largest(costs, int(m))
         if m <= 0:
             return costs < 0
-        mask, cut, left = passes_array.largest_masses(costs, self.masses, m)
-        cut, left = fetch(cut, left)
-        return PartlyTrimmed(mask, cut.astype(np.int64)[:, None], left[:, None])
+        return PartlyTrimmed(*passes_array.largest_masses(costs, self.masses, m))
 
     def _of_groups(self, labels, K, values):
         xp = self.xp

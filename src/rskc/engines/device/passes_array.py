@@ -67,10 +67,10 @@ def largest(costs: Any, m: int) -> Any:
     return above | (ties & (rank <= need))
 
 
-def largest_masses(costs: Any, masses: Any, m: float) -> tuple[Any, Any, Any]:
+def largest_masses(costs: Any, masses: Any, m: float) -> tuple[Any, Any]:
     """Return a mask (runs, n) of the cases of largest cost, until the mass m is gone.
 
-    Also the numbers (runs,) of the cases that go in part, -1 for none, and what is left of them.
+    Also what is left of the masses, of which a case may go in part.
     """
     xp, n, slack = array_namespace(costs), costs.shape[1], MASS_SLACK * m
     order = xp.argsort(-costs, axis=1, stable=True)
@@ -88,8 +88,8 @@ def largest_masses(costs: Any, masses: Any, m: float) -> tuple[Any, Any, Any]:
     before = xp.sum(xp.where(numbers == n_whole - 1, gone, xp.zeros_like(gone)), axis=1)
     rest, own = m - before, xp.take(masses, last[:, 0])
     some = (rest > slack) & (n_whole[:, 0] < n)
-    cut = xp.where(some, last[:, 0], -xp.ones_like(last[:, 0]))
-    return mask, cut, own - rest
+    left = xp.where(some, own - rest, own)[:, None]
+    return mask, xp.where(numbers == last, left, masses[None, :])
 
 
 def sums(
