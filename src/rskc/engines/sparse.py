@@ -16,7 +16,6 @@ dense ones, in both precisions, for 8 centers or 240.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,9 +24,8 @@ from scipy.sparse import csr_array, vstack
 
 from rskc.engines.arrays import ArrayOps, Sums, labels_of
 from rskc.engines.contract import Assignment, Engine, Table
-from rskc.engines.memory import Frame, MemoryEngine, MemoryTable, sample_steps
+from rskc.engines.memory import Frame, MemoryEngine, MemoryTable, sample_steps, share
 from rskc.engines.passes import PASSES
-from rskc.engines.passes_numpy import Run
 
 # Tables up to this size are dense, and larger ones up to this share of the matrix.
 DENSE_BYTES, DENSE_SHARE = 2**25, 0.5
@@ -66,15 +64,6 @@ def has_nan(X: csr_array) -> bool:
 def is_better_dense(X: csr_array) -> bool:
     """Whether a stored cell is NaN, or a dense copy takes hardly more memory."""
     return has_nan(X) or X.shape[0] * X.shape[1] * X.dtype.itemsize <= FULL_SHARE * bytes_of(X)
-
-
-def in_order(X: csr_array) -> csr_array:
-    """Return a matrix with each cell stored once, column by column; X itself stays as it is."""
-    matrix = csr_array((X.data, X.indices, X.indptr), shape=X.shape)
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-    return matrix
 
 
 class _Columns:
@@ -126,11 +115,10 @@ class SparseCells:
             np.clip(data[first : first + step], -bounds, bounds, out=data[first : first + step])
         return SparseCells(_with_data(Z, data), self.factor, self.offset, self.n_threads)
 
-    def chunks(self, bytes_per_row: int) -> list[slice]:
-        """Cut the rows into chunks, the same for any number of threads."""
-        n = self.Z.shape[0]
-        step = max(1, CHUNK_BYTES // (bytes_of(self.Z) // max(1, n) + bytes_per_row + 1))
-        return [slice(first, min(n, first + step)) for first in range(0, n, step)]
+    def step(self, bytes_per_row: int) -> int:
+        """Return how many rows a chunk has, the same for any number of threads."""
+        row = bytes_of(self.Z) // max(1, self.Z.shape[0])
+        return max(1, CHUNK_BYTES // (row + bytes_per_row + 1))
 
     def chunk(self, rows: slice, dtype: Any = np.float64) -> csr_array:
         """Return some rows in this precision; the factor is not applied."""
@@ -149,13 +137,8 @@ class SparseCells:
             with np.errstate(over="ignore", invalid="ignore"):  # threads do not inherit it
                 work(rows, self.chunk(rows, dtype))
 
-        chunks = self.chunks(8 * width)
-        if len(chunks) == 1 or self.n_threads == 1 or self.Z.nnz * width < POOL_WORK:
-            for rows in chunks:
-                one(rows)
-            return
-        with ThreadPoolExecutor(self.n_threads) as pool:  # SciPy's products let go of the GIL
-            list(pool.map(one, chunks))
+        threads = self.n_threads if self.Z.nnz * width > POOL_WORK else 1
+        share(one, self.Z.shape[0], self.step(8 * width), threads, np.inf)
 
     def rows(self, cases: np.ndarray) -> np.ndarray:
         """Return some cases (m, q) in the frame."""
@@ -174,8 +157,8 @@ class SparseCells:
     def shift(self, sums: Sums, before: Any, after: Any, ops: ArrayOps) -> np.ndarray:
         """Bring sums from one grouping to another; return how many cases changed in each run."""
         runs, K, _ = sums.totals.shape
-        counts = np.zeros(runs * K)
-        for rows in self.chunks(16 * runs):
+        counts, n, step = np.zeros(runs * K), self.Z.shape[0], self.step(16 * runs)
+        for rows in (slice(first, min(n, first + step)) for first in range(0, n, step)):
             old, new = labels_of(before)[:, rows], labels_of(after)[:, rows]
             run, case = np.nonzero(old != new)
             groups = np.concatenate([old[run, case], new[run, case]])
@@ -283,9 +266,10 @@ def _less(X: csr_array, origin: np.ndarray) -> csr_array:
 class SparseTable(MemoryTable):
     """Columns that carry weight, too many to be made dense."""
 
-    def __init__(self, cells, weights, place, how, dtype, masses):
-        Table.__init__(self, ArrayOps(masses), cells.Z.shape[0], weights, place)
-        self.stored, self.dtype, (self.n_threads, self.passes) = cells, dtype, how
+    def __init__(self, engine, cells, weights, place, dtype):
+        Table.__init__(self, engine.arrays, engine.n_cases, weights, place)
+        self.engine, self.stored, self.dtype = engine, cells, dtype
+        self.n_threads, self.passes = engine.n_threads, engine.passes
 
     def assign(self, centers):
         runs, K, q = centers.shape
@@ -310,14 +294,17 @@ class SparseTable(MemoryTable):
     def change(self, sums, before, after):
         return self.stored.shift(sums, before, after, self.arrays)
 
-    descend = Table.descend
+    descend, single_moves = Table.descend, Table.single_moves
 
-    def _move(self, max_rounds, labels, totals, counts, moves):
-        for r, norms in enumerate(np.broadcast_to(self.norms(), labels.shape)):
-            weights = self.weights[r % len(self.weights)]
-            run = SparseRun(self.stored, norms, weights, labels[r], totals[r], counts[r])
-            run.mass = run.mass if self.masses is None else self.masses
-            moves[r] = run.all_rounds(max_rounds)
+    def in_memory(self):
+        """Return the dense table: single moves pay where that is small, and are many times faster.
+
+        With 10 clusters it has at most ten million cells, with 2 at most 50 million.
+        """
+        place, dtype = self._place, self.dtype
+        assert place is not None
+        cells = self.engine.lay_out(place.columns, dtype)
+        return self.engine.table_of(cells, self.weights, place, dtype)
 
     def cases(self, index):
         return self.stored.rows(index.ravel()).astype(self.dtype).reshape(*index.shape, -1)
@@ -351,7 +338,9 @@ class SparseEngine(MemoryEngine):
         dense_bytes=None,
         origin=None,
     ):
-        X = in_order(X)
+        # Each cell is stored once, column by column; what was given stays as it is.
+        X = csr_array(X, copy=not X.has_canonical_format)
+        X.sum_duplicates()
         few, many = sample_steps(*X.shape)
         frame = frame or Frame.from_rows(X[::few].toarray(), _Columns(X[::many]))
         Engine.__init__(self, ArrayOps(masses), X.shape, X.dtype, frame, missing=False)
@@ -402,7 +391,7 @@ class SparseEngine(MemoryEngine):
     def table_of(self, cells, weights, place, dtype):
         if not isinstance(cells, SparseCells):
             return super().table_of(cells, weights, place, dtype)
-        return SparseTable(cells, weights, place, (self.n_threads, self.passes), dtype, self.masses)
+        return SparseTable(self, cells, weights, place, dtype)
 
     def _laid_out(self, columns, dtype, block):
         q, every = len(columns), np.arange(len(columns))
@@ -418,57 +407,14 @@ class SparseEngine(MemoryEngine):
 
     def _gram(self, weights):
         active = np.flatnonzero(weights[0])
-        if self._fits(len(active), self.float64):
-            return super()._gram(weights)
-        if self.X.nnz <= THIN * self.n_cases * self.n_features:
+        large = not self._fits(len(active), self.float64)
+        if large and self.X.nnz <= THIN * self.n_cases * self.n_features:
             return self.stored.columns(active).gram(weights[0, active])
         gram = np.zeros((self.n_cases, self.n_cases))
-        step = max(1, self.dense_bytes // (32 * self.n_cases))
+        # A quarter at once where not all of it fits: there are products beside it.
+        step = max(1, self.dense_bytes // (32 * self.n_cases)) if large else len(active)
         for first in range(0, len(active), step):
             some = active[first : first + step]
             rows = self.weighted_rows(some, weights[0, some])
             gram += rows @ rows.T
         return gram
-
-
-class SparseRun(Run):
-    """One partition under single moves; changes its groups, totals and counts in place."""
-
-    def __init__(self, stored, norms, weights, groups, totals, counts):
-        self.stored, self.norms, self.weights, self.slack = stored, norms, weights, 1e-12
-        self.groups, self.totals, self.counts = groups, totals, counts
-        self.scale = self.mass = np.ones(len(groups))
-        self.factors, self.constants = np.empty(totals.shape), np.empty(len(counts))
-        for k in range(len(counts)):
-            self._update(k)
-
-    def _update(self, k):
-        """Bring what products with the center of cluster k need up to date."""
-        shifted = self.totals[k] / (self.counts[k] or 1) + self.stored.offset
-        weighted = self.weights * shifted
-        self.factors[k] = (2 * self.stored.factor) * weighted
-        self.constants[k] = weighted @ shifted
-
-    def _case(self, i):
-        """Return the stored cells of a case, and their columns."""
-        Z = self.stored.Z
-        some = slice(Z.indptr[i], Z.indptr[i + 1])
-        return Z.data[some].astype(np.float64), Z.indices[some]
-
-    def changes(self, cases, clusters, step):
-        if np.ndim(cases) == 0:
-            cells, columns = self._case(cases)
-            products = (self.factors[:, columns] @ cells)[clusters]
-        else:
-            used, place = np.unique(clusters, return_inverse=True)
-            products = (self.stored.Z[cases] @ self.factors[used].T)[np.arange(len(cases)), place]
-        distances = np.maximum(self.norms[cases] - products + self.constants[clusters], 0)
-        mass, n = self.mass[cases], self.counts[clusters]
-        return mass * distances * n / (n + step * mass)
-
-    def transfer(self, i, k, sign):
-        (cells, columns), change = self._case(i), sign * self.mass[i]
-        self.counts[k] += change
-        self.totals[k, columns] += (change * self.stored.factor) * cells
-        self.totals[k] -= change * self.stored.offset
-        self._update(k)
