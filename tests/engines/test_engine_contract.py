@@ -162,8 +162,6 @@ def test_starts_are_drawn_in_proportion_to_costs(kind):
     bring = getattr(seeds.arrays, "asarray", np.asarray)
     found = seeds.arrays.draw(bring(costs), bring(groups), uniforms)
     assert_array_equal(found, NUMPY.draw(costs, groups, uniforms))
-    lesser = seeds.arrays.lesser(bring(costs), bring(costs[::-1].copy()))
-    assert_array_equal(from_anywhere(lesser), np.minimum(costs, costs[::-1]))
 
 
 @each_kind

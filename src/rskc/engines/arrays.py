@@ -140,15 +140,6 @@ class Candidates(NamedTuple):
     masses: np.ndarray
 
 
-def wanted_candidates(counts: np.ndarray) -> list[tuple[int, int]]:
-    """Return the runs with empty clusters, and how many cases of each may have to move.
-
-    That is one for each empty cluster, and those that are alone.
-    """
-    empty = np.count_nonzero(counts == 0, axis=1)
-    return [(int(run), counts.shape[1] + int(empty[run])) for run in np.flatnonzero(empty)]
-
-
 def fill_from(found: Candidates, counts: np.ndarray) -> list[tuple[int, int]]:
     """Return (case, group) pairs: each empty group gets a case that is not alone in its group."""
     counts, pairs, free = counts.copy(), [], list(zip(*found, strict=True))
@@ -211,9 +202,12 @@ class Sums:
         return self.totals / above_0(self.counts)[:, :, None]
 
     def between(self) -> np.ndarray:
-        """Return B_j = sum_k n_k (mean_kj - mean_j)^2, a row for each run."""
-        mean = self.totals.sum(axis=1) / above_0(self.counts.sum(axis=1))[:, None]
-        return np.einsum("rk,rkj->rj", self.counts, (self.means() - mean[:, None, :]) ** 2)
+        """Return B_j = sum_k n_k (mean_kj - mean_j)^2, a row for each run.
+
+        Where cells are missing, as if every case had observed all features that it is judged by.
+        """
+        means, mean = self._means_and_mean()
+        return (self.halves()[1] * (means - mean) ** 2).sum(axis=1)
 
     def n_kept(self) -> float:
         """Return how many cases the only run has in its groups, an int where that is whole."""
@@ -223,6 +217,12 @@ class Sums:
     def halves(self) -> tuple[np.ndarray, np.ndarray]:
         """Return totals (runs, K, p), and the number of cells (runs, K, 1 or p) in each."""
         return self.totals, self.counts[:, :, None]
+
+    def _means_and_mean(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the means (runs, K, p), 0 where there is none, and those of all clusters."""
+        values, cells = self.halves()
+        means = np.where(cells > NO_MASS, values, 0.0) / above_0(cells)
+        return means, (values.sum(axis=1) / above_0(cells.sum(axis=1)))[:, None, :]
 
     def of_runs(self, index: np.ndarray | slice) -> Self:
         """Return the sums of some of the runs: a copy, or for a slice a view."""
@@ -245,21 +245,10 @@ class MissingSums(Sums):
         means = np.where(cells > NO_MASS, cells, np.nan)
         return np.divide(values, means, out=means)
 
-    def between(self) -> np.ndarray:
-        """Return B_j as if every case had observed all features that it is judged by."""
-        means, mean = self._means_and_mean()
-        return np.einsum("rkj,rkj->rj", self.halves()[1], (means - mean) ** 2)
-
     def factored_between(self, first: np.ndarray, zeroth: np.ndarray) -> np.ndarray:
         """Return B_j from sums (runs, K, p) of f x, and of f over observed cells."""
         means, mean = self._means_and_mean()
         return (2 * first * (means - mean) + zeroth * (mean**2 - means**2)).sum(axis=1)
-
-    def _means_and_mean(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the means (runs, K, p), 0 where there is none, and those of all clusters."""
-        values, cells = self.halves()
-        means = np.where(cells > NO_MASS, values, 0.0) / above_0(cells)
-        return means, (values.sum(axis=1) / above_0(cells.sum(axis=1)))[:, None, :]
 
 
 # ---- Arrays of an engine
@@ -301,20 +290,11 @@ class ArrayOps:
         """Return some of the runs."""
         return array[runs]
 
-    def lesser(self, costs: Any, others: Any) -> Any:
-        """Return the lesser of two costs of each case and run; of seeding tables."""
-        return self.xp.where(costs < others, costs, others)
-
-    def put(self, array: Any, run: np.ndarray, case: np.ndarray, values: np.ndarray) -> Any:
-        """Return a copy with other values in some places."""
-        array = np.array(array)
-        array[run, case] = values
-        return array
-
-    def values_at(self, array: Any, run: np.ndarray, case: np.ndarray) -> np.ndarray:
-        """Return the values in some places, in memory."""
-        flat = self.xp.reshape(array, (-1,))
-        return self.to_numpy(self.xp.take(flat, self.asarray(run * array.shape[1] + case)))
+    def with_changes(self, groups: Any, changes: list) -> Any:
+        """Return a copy of groups in which some cases, (run, case, group) each, have another."""
+        labels, (run, case, k) = np.array(labels_of(groups)), np.array(changes, np.int64).T
+        labels[run, case] = k
+        return with_labels(groups, labels)
 
     def _of_groups(self, labels: Any, K: int, values: Any) -> np.ndarray:
         """Sum values (n,), or count, over the trimmed cases and over each group: (runs, 1 + K)."""
@@ -326,28 +306,15 @@ class ArrayOps:
         """Return the random numbers of some of n cases."""
         return case_numbers(first, last, n)
 
-    def _costliest(self, labels: Any, costs: Any, run: int, most: int) -> Candidates:
-        """Return the kept cases (of n) that cost most, the lower number first where they tie."""
-        paid = np.where(labels[run] < 0, 0, costs[run])
-        numbers = np.argsort(-paid, kind="stable")[:most]
-        return Candidates(numbers, paid[numbers], labels[run, numbers], self.masses_at(numbers))
-
     def _drawn(self, chances: Any, uniforms: np.ndarray) -> np.ndarray:
         """Draw in proportion to chances (runs, n); where all are 0, any case."""
         cases = np.empty((len(chances), uniforms.shape[-1]), np.int64)
         PASSES.draw(*map(np.ascontiguousarray, (chances, uniforms)), cases)
         return cases
 
-    def _total(self, costs: Any, out: Any) -> float:
-        return float(costs[~out].sum())
-
-    def _median(self, values: Any) -> float:
-        return float(np.median(values))
-
     def _middle(self, values: Any, masses: Any) -> float:
-        if masses is None:
-            return self._median(values)
-        return weighted_median(values, masses, self.xp)
+        """Return the median of values (m,), by mass where there are masses."""
+        return weighted_median(values, masses) if masses is not None else float(np.median(values))
 
     def cube_roots(self, costs: Any, groups: Any, factors: np.ndarray) -> Any:
         """Return the cube roots of costs (n,), those of each group times its factor (K,) first."""
@@ -371,7 +338,9 @@ class ArrayOps:
         kept = [part.kept for part in (groups, out) if isinstance(part, PartlyTrimmed)]
         if not kept:
             return array
-        return PartlyTrimmed(array, self.xp.broadcast_to(reduce(self.lesser, kept), array.shape))
+        return PartlyTrimmed(
+            array, self.xp.broadcast_to(reduce(self.xp.minimum, kept), array.shape)
+        )
 
     def as_mask(self, array: Any) -> Any:
         """Return a mask (n,) in which a case that is trimmed in part is named with the others."""
@@ -385,7 +354,9 @@ class ArrayOps:
             return NO_CUTS
         found = self.xp.nonzero((groups.array >= 0) & (groups.kept < self.masses))
         run, case = map(self.to_numpy, found)
-        labels, left = (self.values_at(part, run, case) for part in (groups.array, groups.kept))
+        places, parts = self.asarray(run * groups.shape[1] + case), (groups.array, groups.kept)
+        values = (self.xp.take(self.xp.reshape(part, (-1,)), places) for part in parts)
+        labels, left = map(self.to_numpy, values)
         return Cuts(run, case, labels.astype(np.int64), self.masses_at(case) - left)
 
     def kept_masses(self, groups: Any) -> Any:
@@ -445,22 +416,28 @@ class ArrayOps:
 
         Cases that are trimmed in part stay where they are.
         """
-        wanted, changes = wanted_candidates(counts), []
+        empty, changes = np.count_nonzero(counts == 0, axis=1), []
+        # One may have to move for each empty cluster, and others are alone.
+        wanted = [(int(run), counts.shape[1] + int(empty[run])) for run in np.flatnonzero(empty)]
         for (run, _), found in zip(wanted, self.candidates(groups, costs, wanted), strict=True):
             changes += [(run, case, k) for case, k in fill_from(found, counts[run])]
-        return self.with_changes(groups, changes)
+        return self.with_changes(groups, changes) if changes else groups
 
     def candidates(self, groups: Any, costs: Any, wanted: list) -> list[Candidates]:
-        """Return the cases that cost most in some runs, as many of each as wanted."""
-        labels = labels_of(groups)
-        if isinstance(groups, PartlyTrimmed):
-            labels = labels_of(self.without(labels, groups.kept < self.masses))
-        return [self._costliest(labels, costs, run, most) for run, most in wanted]
+        """Return the kept cases that cost most in some runs, as many of each as wanted.
 
-    def with_changes(self, groups: Any, changes: list) -> Any:
-        """Return a copy of groups in which some cases, (run, case, group) each, have another."""
-        run, case, k = np.array(changes, np.int64).reshape(-1, 3).T
-        return with_labels(groups, self.put(labels_of(groups), run, case, k))
+        The lower number goes first where they tie.
+        """
+        labels, found = labels_of(groups), []
+        if isinstance(groups, PartlyTrimmed):
+            labels = self.without(labels, groups.kept < self.masses)
+        for run, most in wanted:
+            own, paid = self.to_numpy(labels[run, :]), self.to_numpy(costs[run, :])
+            paid = np.where(own < 0, 0, paid)
+            numbers = np.argsort(-paid, kind="stable")[:most]
+            masses = self.masses_at(numbers)
+            found.append(Candidates(numbers, paid[numbers], own[numbers], masses))
+        return found
 
     def draw(self, costs: Any, groups: Any, uniforms: np.ndarray) -> np.ndarray:
         """Draw a case for each uniform number (runs, m), among those in a group.
@@ -498,13 +475,12 @@ class ArrayOps:
 
     def total(self, costs: Any, out: Any) -> float:
         """Sum the costs (n,) of the cases that are not in the mask."""
-        if self.masses is None:
-            return self._total(costs, out)
-        total = self._total(costs * self.masses, labels_of(out))
+        total = costs if self.masses is None else costs * self.masses
+        total = float(self.xp.sum(total[~labels_of(out)]))
         if not isinstance(out, PartlyTrimmed):
             return total
-        gone = self.masses - out.kept
-        return total - self._total(costs * gone, out.array | (gone == 0))
+        some = ~out.array & (out.kept < self.masses)
+        return total - float(self.xp.sum((costs * (self.masses - out.kept))[some]))
 
     def middle(self, values: Any) -> float:
         """Return the median of values (n,), or of arrays (runs, n), by mass."""

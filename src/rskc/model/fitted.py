@@ -241,7 +241,7 @@ class Predictor:
         engine = self._engine(X)
         labels = self._nearest(engine)
         weighted, unweighted = both_distances(engine, labels, self.centers, self.weights)
-        return -engine.arrays.lesser(-weighted, -(unweighted * (limit / limit_unweighted)))
+        return engine.arrays.xp.maximum(weighted, unweighted * (limit / limit_unweighted))
 
     def apply(self, method: str, X: Any) -> Any:
         """Call a method, or have it called on the blocks of a Dask array when they are computed."""

@@ -117,7 +117,7 @@ def spread_cases(
     for k in range(m):
         drawn = arrays.draw(costs, groups, (uniforms[:, k, None] + shifts) % 1.0)
         assignment = table.assign(table.cases(drawn.ravel())[:, None, :])
-        lower: Any = arrays.lesser(assignment.costs, arrays.take(costs, each))
+        lower = arrays.xp.minimum(assignment.costs, arrays.take(costs, each))
         trimmed = table.trim(assignment._replace(costs=lower), n_trim)
         best = trimmed.within.reshape(runs, trials).argmin(axis=1)
         chosen[:, k] = drawn[np.arange(runs), best]

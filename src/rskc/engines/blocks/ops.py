@@ -13,10 +13,8 @@ from rskc.engines.arrays import (
     Candidates,
     PartlyTrimmed,
     each_part,
-    fill_from,
     joined_keys,
     labels_of,
-    wanted_candidates,
 )
 from rskc.engines.blocks.data import in_blocks
 from rskc.engines.blocks.order import median
@@ -155,21 +153,24 @@ class BlockOps(ArrayOps):
         made = Method("key_sums", K=K, n=self.n)
         return joined_keys(self.blocks.gather(made, self.own, self.places, *nodes))
 
-    def fill_empty(self, groups, counts, costs):
-        wanted = wanted_candidates(counts)
-        found = self.blocks.gather(Method("candidates", wanted), self.own, groups.node, costs.node)
-        changes: list[list] = [[] for _ in self.lengths]
-        for (run, most), parts in zip(wanted, zip(*found, strict=True), strict=True):
+    def candidates(self, groups, costs, wanted):
+        nodes, candidates = (self.own, groups.node, costs.node), []
+        found = self.blocks.gather(Method("candidates", wanted), *nodes)
+        for (_, most), parts in zip(wanted, zip(*found, strict=True), strict=True):
             # The costliest of all blocks, whose cases come in order: the lower number in a tie.
             all_blocks = [np.concatenate(column) for column in zip(*parts, strict=True)]
             all_blocks[0] += np.repeat(self.firsts, [len(own.numbers) for own in parts])
             order = np.argsort(-all_blocks[1], kind="stable")[:most]
-            candidates = Candidates(*(column[order] for column in all_blocks))
-            for case, k in fill_from(candidates, counts[run]):
-                block = int(np.searchsorted(self.firsts, case, side="right")) - 1
-                changes[block].append((run, case - int(self.firsts[block]), k))
-        nodes = self.own, groups.node, self.blocks.hold(changes)
-        return CaseArray(self.blocks, self.blocks.make_soon(Method("with_changes"), *nodes))
+            candidates.append(Candidates(*(column[order] for column in all_blocks)))
+        return candidates
+
+    def with_changes(self, groups, changes):
+        in_block: list[list] = [[] for _ in self.lengths]
+        for run, case, k in changes:
+            block = int(np.searchsorted(self.firsts, case, side="right")) - 1
+            in_block[block].append((run, case - int(self.firsts[block]), k))
+        nodes = self.own, groups.node, self.blocks.hold(in_block)
+        return CaseArray(self.blocks, self.blocks.make_soon(_with_changes, *nodes))
 
     def first_members(self, groups, k, most):
         found = self.blocks.gather(Method("first_members", k, most), self.own, groups.node)
@@ -190,6 +191,10 @@ class BlockOps(ArrayOps):
 
 def _join(ops, *parts):
     return ops.join(parts)
+
+
+def _with_changes(ops, groups, changes):
+    return ops.with_changes(groups, changes) if changes else groups
 
 
 def _deviations(costs, middle):

@@ -8,11 +8,12 @@ from array_api_compat import array_namespace, device, is_cupy_array, is_torch_ar
 
 from rskc.engines.arrays import (
     ArrayOps,
-    Candidates,
     PartlyTrimmed,
     case_numbers,
     each_part,
     labels_of,
+    weighted_median,
+    with_labels,
 )
 from rskc.engines.device import passes_array
 
@@ -82,11 +83,11 @@ class DeviceOps(ArrayOps):
             return each_part(partial(self.take, runs=runs), array)
         return self.xp.take(array, self.asarray(runs), axis=0)
 
-    def put(self, array, run, case, values):
-        array = self.xp.asarray(array, copy=True)
-        for r, i, value in zip(run.tolist(), case.tolist(), values.tolist(), strict=True):
-            array[r, i] = value
-        return array
+    def with_changes(self, groups, changes):
+        labels = self.xp.asarray(labels_of(groups), copy=True)
+        for run, case, k in changes:
+            labels[run, case] = k
+        return with_labels(groups, labels)
 
     def largest(self, costs: Any, m: float) -> Any:
         """Return a mask of the cases of largest cost that have the mass m, the last one in part."""
@@ -113,14 +114,6 @@ class DeviceOps(ArrayOps):
             self._numbers = self.asarray(case_numbers(0, n, n))
         return self._numbers
 
-    def _costliest(self, labels, costs, run, most):
-        xp, own = self.xp, labels[run, :]
-        paid = xp.where(own < 0, xp.zeros_like(costs[0, :]), costs[run, :])
-        numbers = xp.argsort(-paid, stable=True)[: min(most, paid.shape[0])]
-        costs, groups = (to_host(xp.take(part, numbers)) for part in (paid, own))
-        cases = to_host(numbers)
-        return Candidates(cases, costs, groups, self.masses_at(cases))
-
     def _drawn(self, chances, uniforms):
         xp, (runs, n) = self.xp, chances.shape
         ladder = xp.cumulative_sum(xp.astype(chances, xp.float64), axis=1)
@@ -130,10 +123,9 @@ class DeviceOps(ArrayOps):
         places = np.where(total[:, None] == 0, uniforms * n, places)  # all alike: any case
         return np.minimum(places, n - 1).astype(np.int64)
 
-    def _total(self, costs, out):
-        return float(self.xp.sum(self.xp.where(out, self.xp.zeros_like(costs), costs)))
-
-    def _median(self, values):
+    def _middle(self, values, masses):
+        if masses is not None:
+            return weighted_median(values, masses, self.xp)
         ordered, n = self.xp.sort(values), values.shape[0]
         return float(self.xp.mean(ordered[(n - 1) // 2 : n // 2 + 1]))
 
