@@ -185,8 +185,8 @@ def test_place_and_restore_are_inverse(kind, dtype):
     assert_allclose(means[0], expected, rtol=4 * np.finfo(dtype).eps)
     rounding = 1e4 * np.finfo(dtype).eps * engine.frame.factor
     assert_allclose(table.place(means)[0], table.sums(brought, 4).means()[0], atol=rounding)
-    assert_allclose(engine.place(means)[0], sums.means()[0], atol=rounding)
-    assert_array_equal(engine.restore(engine.place(X[None, :4]))[0], X[:4])
+    assert_allclose(engine.frame.place(means)[0], sums.means()[0], atol=rounding)
+    assert_array_equal(engine.restore(engine.frame.place(X[None, :4]))[0], X[:4])
 
 
 @each_kind
@@ -574,7 +574,7 @@ def test_distances_with_missing_cells(kind, seed):
     engine, labels = kind.engine(X), np.maximum(groups, 0)
     brought = kind.brought(engine, labels)
     for given_weights, used in ((weights, weights), (engine.equal_weights(), np.ones((2, 5)))):
-        found = engine.distances(brought, engine.place(centers), given_weights)
+        found = engine.distances(brought, engine.frame.place(centers), given_weights)
         found = kind.numpy(found) * engine.unit
         for r, label in enumerate(labels):
             expected = plain_distances(X, centers[r], used[r])[np.arange(40), label]
@@ -887,7 +887,7 @@ def test_every_engine_bounds_distances_and_sums(kind, missing):
     expected = plain_bounded(X, centers, weights, limits)
     labels = kind.numpy(engine.nearest(centers, weights))
     assert_array_equal(labels, expected.argmin(axis=1))
-    placed = engine.place(centers[None])
+    placed = engine.frame.place(centers[None])
     run = kind.brought(engine, labels[None].astype(np.int32))
     found = kind.numpy(engine.distances(run, placed, weights[None]))[0] * engine.unit
     assert_allclose(found, expected.min(axis=1))

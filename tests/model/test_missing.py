@@ -80,7 +80,7 @@ def test_what_lies_far_away_under_a_missing_cell_takes_no_digits_from_the_rest(f
     centers = np.array([[0.5, np.nan, far], [np.nan, 0.5, 0.5]])
     engine = incomplete_engine(X)
     labels, weights = np.zeros((1, 20), np.int32), np.array([[1.0, 2.0, 0.5]])
-    found = engine.distances(labels, engine.place(centers[None]), weights)[0] * engine.unit
+    found = engine.distances(labels, engine.frame.place(centers[None]), weights)[0] * engine.unit
     assert_allclose(found, plain_distances(X, centers, weights[0])[:, 0], rtol=1e-9)
     table = engine.table(weights)
     assigned, costs = table.assign(table.place(centers[None]))
@@ -125,7 +125,7 @@ def test_both_find_the_same_nearest_centers_and_threads_the_same_bits(shape, dty
     found = []
     for passes, threads in ((passes_numpy, 1), (_passes, 1), (_passes, 2), (_passes, 3)):
         engine = incomplete_engine(X, passes=passes, n_threads=threads)
-        table = engine.columns_table(weights, np.dtype(dtype))
+        table = engine.table(weights, np.dtype(dtype))
         table._threads = lambda work, threads=threads: threads
         found.append(table.assign(table.place(centers)))
     twin, one, *others = found

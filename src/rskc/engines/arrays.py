@@ -292,7 +292,10 @@ class ArrayOps:
 
     def with_changes(self, groups: Any, changes: list) -> Any:
         """Return a copy of groups in which some cases, (run, case, group) each, have another."""
-        labels, (run, case, k) = np.array(labels_of(groups)), np.array(changes, np.int64).T
+        labels, (run, case, k) = (
+            np.array(labels_of(groups)),
+            np.array(changes, np.int64).reshape(-1, 3).T,
+        )
         labels[run, case] = k
         return with_labels(groups, labels)
 
@@ -421,7 +424,7 @@ class ArrayOps:
         wanted = [(int(run), counts.shape[1] + int(empty[run])) for run in np.flatnonzero(empty)]
         for (run, _), found in zip(wanted, self.candidates(groups, costs, wanted), strict=True):
             changes += [(run, case, k) for case, k in fill_from(found, counts[run])]
-        return self.with_changes(groups, changes) if changes else groups
+        return self.with_changes(groups, changes)
 
     def candidates(self, groups: Any, costs: Any, wanted: list) -> list[Candidates]:
         """Return the kept cases that cost most in some runs, as many of each as wanted.

@@ -165,7 +165,7 @@ class BoundedTable(_Bounds, Table):
         super().__init__(engine.arrays, engine.n_cases, weights, place, engine.missing)
         self._engine, self._features, self._limits = engine, columns, limits
         self._plain, self._latest = plain, Latest()
-        self.trim = plain.trim
+        self.trim, self.exclude = plain.trim, plain.exclude
 
     def of_runs(self, index):
         weights = self.weights[index] if len(self.weights) > 1 else self.weights
@@ -173,7 +173,7 @@ class BoundedTable(_Bounds, Table):
         return BoundedTable(self._engine, self._features, self._limits, plain, weights)
 
     def place(self, centers):
-        return self._engine.place(centers)[:, :, self._features]  # and cut nothing off
+        return self._engine.frame.place(centers)[:, :, self._features]  # and cut nothing off
 
     def assign(self, centers):
         engine, shape = self._engine, (len(centers), self.n_cases)
@@ -185,9 +185,6 @@ class BoundedTable(_Bounds, Table):
                 facts = weights, self._limits, run_centers, threads
                 engine.cell_passes.nearest_bounded(*piece, *facts, labels[r, rows], costs[r, rows])
         return Assignment(*map(self.arrays.from_numpy, (labels, costs)))
-
-    def exclude(self, groups):
-        return self._plain.exclude(groups)
 
     def single_moves(self, groups, K):
         """Move none: what there is to gain by them was gained on the table without extremes."""

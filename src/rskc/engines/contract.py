@@ -431,12 +431,8 @@ class Engine(CaseData):
         """Count the cases that differ from one another, up to ``most``."""
         return min(most, len(distinct_rows(self.rows, self.n_cases, most)))
 
-    def place(self, centers: np.ndarray) -> np.ndarray:
-        """Bring centers (runs, K, p) from the space of the data into the frame."""
-        return self.frame.place(centers)
-
     def restore(self, centers: np.ndarray) -> np.ndarray:
-        """Bring them back."""
+        """Bring centers (runs, K, p) from the frame into the space of the data."""
         return (centers / self.frame.factor + self.frame.location).astype(self.dtype)
 
     # ---- What missing cells change
@@ -489,22 +485,25 @@ class Engine(CaseData):
         return assignment.labels[0, ...]
 
     def squared(self, centers: np.ndarray, weights: np.ndarray) -> Any:
-        """Return weighted squared distances (n, K) of all cases to centers (K, p) in the frame.
+        """Return weighted squared distances (n, K) of all cases to centers (K, p).
 
-        They are in the units and the precision of the data.
+        They are in the units and the precision of the data, in whose space the centers are.
         """
-        found = self._to_all(centers, weights) * self.unit
-        return self.xp.asarray(found, dtype=self._type_of_data)
+        return self.in_type_of_data(self._to_all(centers, weights) * self.unit)
 
     def transform(self, centers: np.ndarray, weights: np.ndarray) -> Any:
         """Return their roots, also where the squares overflow the precision of the data."""
         roots = self.xp.sqrt(self._to_all(centers, weights)) / self.frame.factor
-        return self.xp.asarray(roots, dtype=self._type_of_data)
+        return self.in_type_of_data(roots)
+
+    def in_type_of_data(self, array: Any) -> Any:
+        """Return an array in the precision of the data."""
+        return self.xp.asarray(array, dtype=getattr(self.xp, self.dtype.name))
 
     def _to_all(self, centers: np.ndarray, weights: np.ndarray) -> Any:
-        shape, there = (len(centers), self.n_cases), self.arrays.there
-        labels = self.xp.zeros(shape, dtype=self.xp.int32, **there)
-        return self.distances(labels, centers[:, None, :], weights[None]).T
+        shape, placed = (len(centers), self.n_cases), self.frame.place(centers)[:, None, :]
+        labels = self.xp.zeros(shape, dtype=self.xp.int32, **self.arrays.there)
+        return self.distances(labels, placed, weights[None]).T
 
     def sums_near(self, known: Summed | None, groups: Any, K: int) -> Sums:
         """Return sums of groups, where those of groups are known that differ little.
@@ -534,9 +533,11 @@ class Engine(CaseData):
 
     # ---- Tables
 
-    def table(self, weights: np.ndarray) -> Table:
-        """Return the table for weights (1 or runs, p), whose passes are in double precision."""
-        return self.columns_table(weights, self.float64)
+    def table(self, weights: np.ndarray, dtype: Any = None) -> Table:
+        """Return the table for weights (1 or runs, p), whose passes are in this precision, or double."""
+        dtype, columns = dtype or self.float64, self._columns(weights)
+        weights, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
+        return self.table_of(self._cells(columns, dtype), weights, place, dtype)
 
     def compact_table(self, weights: np.ndarray, dtype: Any = None) -> Table:
         """Return a table with the same distances and as few columns as possible, for a search.
@@ -545,7 +546,7 @@ class Engine(CaseData):
         """
         dtype = dtype or self.float64
         if not self._can_rotate(weights):
-            return self.columns_table(weights, dtype)
+            return self.table(weights, dtype)
         key = weights.tobytes()
         coordinates = self._rotations.get(key, lambda: gram_coordinates(self._gram(weights)))
         return self._table_of_coordinates(coordinates, dtype)
@@ -554,11 +555,6 @@ class Engine(CaseData):
         """Whether coordinates in the space that the cases span are fewer than the columns."""
         few = len(weights) == 1 and np.count_nonzero(weights) > self.n_cases
         return bool(few) and not self.missing
-
-    def columns_table(self, weights: np.ndarray, dtype: Any) -> Table:
-        columns = self._columns(weights)
-        weights, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
-        return self.table_of(self._cells(columns, dtype), weights, place, dtype)
 
     def _cells(self, columns: np.ndarray, dtype: Any) -> Any:
         """Return the cells of a table; the last are kept.
@@ -576,10 +572,6 @@ class Engine(CaseData):
         if small or len(active) <= SUBSET_SHARE * self.n_features:
             return active
         return np.arange(self.n_features)
-
-    @property
-    def _type_of_data(self) -> Any:
-        return self.xp.float32 if self.dtype == np.float32 else self.xp.float64
 
     def _cell_type(self, dtype: Any) -> Any:
         """Return how a table of this precision keeps its cells: those of float32 data stay so."""

@@ -17,7 +17,6 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import joblib
@@ -219,13 +218,8 @@ def share(
     parts = [slice(first, min(first + step, n_runs)) for first in range(0, n_runs, step)]
     if min(n_threads, len(parts)) < 2:
         return [work(part) for part in parts]
-    return list(_pool(n_threads).map(work, parts))
-
-
-@lru_cache(maxsize=1)
-def _pool(n_threads: int) -> ThreadPoolExecutor:
-    """Return threads of this process. A fit after a fork has one, and asks for none."""
-    return ThreadPoolExecutor(n_threads, thread_name_prefix="rskc")
+    with ThreadPoolExecutor(n_threads, thread_name_prefix="rskc") as pool:
+        return list(pool.map(work, parts))
 
 
 # ---- Tables

@@ -368,8 +368,7 @@ class SparseEngine(MemoryEngine):
     def largest_cell(self):
         return largest(self.X)
 
-    def change(self, sums, before, after):
-        return self.stored.shift(sums, before, after, self.arrays)
+    change = SparseTable.change
 
     def distances(self, labels, centers, weights):
         return self.stored.distances(labels, centers, weights)

@@ -206,13 +206,11 @@ class Predictor:
 
     def squared(self, X: Any) -> Any:
         """Return the weighted squared distances (n, K) of cases to centers."""
-        engine = self._engine(X)
-        return engine.squared(engine.place(self.centers[None])[0], self.weights)
+        return self._engine(X).squared(self.centers, self.weights)
 
     def transform(self, X: Any) -> Any:
         """Return their square roots."""
-        engine = self._engine(X)
-        return engine.transform(engine.place(self.centers[None])[0], self.weights)
+        return self._engine(X).transform(self.centers, self.weights)
 
     def distances(self, X: Any) -> Any:
         """Return the weighted squared distance of each case to its nearest center."""

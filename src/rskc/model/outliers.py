@@ -72,7 +72,7 @@ class Thresholds(NamedTuple):
 
 def distances_to(engine: Engine, labels: Any, centers: np.ndarray, weights: np.ndarray) -> Any:
     """Return the squared distances (n,) to centers (K, p), by weights (p,)."""
-    placed = engine.place(centers[None])
+    placed = engine.frame.place(centers[None])
     return engine.distances(labels[None, ...], placed, weights[None])[0, ...] * engine.unit
 
 

@@ -476,7 +476,7 @@ def _described(
 
 def _costs(engine: Engine, ended: _Stationary, weights: np.ndarray) -> Any:
     """Return the squared distances (n,) of cases to their centers, by weights (p,)."""
-    distances = engine.distances(ended.labels, engine.place(ended.centers), weights[None])
+    distances = engine.distances(ended.labels, engine.frame.place(ended.centers), weights[None])
     return distances[0, ...] * engine.unit
 
 

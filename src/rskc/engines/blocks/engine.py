@@ -315,7 +315,8 @@ class BlocksEngine(InBlocks, contract.Engine):
         active = np.flatnonzero(weights.any(axis=0))
         return active if self.data.reads_columns else super()._columns(weights)
 
-    def columns_table(self, weights, dtype):
+    def table(self, weights, dtype=None):
+        dtype = dtype or self.float64
         columns, make = self._columns(weights), self.blocks.make
         facts = np.ascontiguousarray(weights[:, columns]), dtype, self.missing
         place = Place(columns, self.frame)

@@ -170,7 +170,7 @@ class BlockOps(ArrayOps):
             block = int(np.searchsorted(self.firsts, case, side="right")) - 1
             in_block[block].append((run, case - int(self.firsts[block]), k))
         nodes = self.own, groups.node, self.blocks.hold(in_block)
-        return CaseArray(self.blocks, self.blocks.make_soon(_with_changes, *nodes))
+        return CaseArray(self.blocks, self.blocks.make_soon(Method("with_changes"), *nodes))
 
     def first_members(self, groups, k, most):
         found = self.blocks.gather(Method("first_members", k, most), self.own, groups.node)
@@ -191,10 +191,6 @@ class BlockOps(ArrayOps):
 
 def _join(ops, *parts):
     return ops.join(parts)
-
-
-def _with_changes(ops, groups, changes):
-    return ops.with_changes(groups, changes) if changes else groups
 
 
 def _deviations(costs, middle):
