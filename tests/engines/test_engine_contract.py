@@ -330,8 +330,8 @@ def test_distances_to_the_own_center(kind, dtype, seed, n, runs, own):
     if hasattr(engine, "blocks"):
         return  # these are asked of the engine of each block
     expected = squared_distances(X - location, centers[:1], weights[0])[0]
-    assert_array_equal(kind.numpy(engine.squared(centers[0], weights[0])), expected)
-    found = kind.numpy(engine.transform(centers[0], weights[0]))
+    assert_array_equal(kind.numpy(engine.squared(engine.restore(centers)[0], weights[0])), expected)
+    found = kind.numpy(engine.transform(engine.restore(centers)[0], weights[0]))
     rounding = 5 * np.finfo(dtype).eps  # roots of torch are not NumPy's
     assert_allclose(found, np.sqrt(expected), rtol=rounding)
 

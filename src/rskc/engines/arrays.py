@@ -292,11 +292,8 @@ class ArrayOps:
 
     def with_changes(self, groups: Any, changes: list) -> Any:
         """Return a copy of groups in which some cases, (run, case, group) each, have another."""
-        labels, (run, case, k) = (
-            np.array(labels_of(groups)),
-            np.array(changes, np.int64).reshape(-1, 3).T,
-        )
-        labels[run, case] = k
+        labels, places = np.array(labels_of(groups)), np.array(changes, np.int64).reshape(-1, 3)
+        labels[places[:, 0], places[:, 1]] = places[:, 2]
         return with_labels(groups, labels)
 
     def _of_groups(self, labels: Any, K: int, values: Any) -> np.ndarray:

@@ -165,7 +165,7 @@ class BoundedTable(_Bounds, Table):
         super().__init__(engine.arrays, engine.n_cases, weights, place, engine.missing)
         self._engine, self._features, self._limits = engine, columns, limits
         self._plain, self._latest = plain, Latest()
-        self.trim, self.exclude = plain.trim, plain.exclude
+        self.trim = plain.trim
 
     def of_runs(self, index):
         weights = self.weights[index] if len(self.weights) > 1 else self.weights
@@ -186,6 +186,9 @@ class BoundedTable(_Bounds, Table):
                 engine.cell_passes.nearest_bounded(*piece, *facts, labels[r, rows], costs[r, rows])
         return Assignment(*map(self.arrays.from_numpy, (labels, costs)))
 
+    def exclude(self, groups):
+        return self._plain.exclude(groups)
+
     def single_moves(self, groups, K):
         """Move none: what there is to gain by them was gained on the table without extremes."""
         return Summed(groups, self.sums(groups, K))
@@ -205,7 +208,7 @@ class BoundedEngine(_Bounds, Engine):
     def part(self, cases, masses=None):
         return BoundedEngine(self._engine.part(cases, masses), self.limits)
 
-    def table(self, weights):
+    def table(self, weights, dtype=None):
         columns = np.flatnonzero(weights.any(axis=0))
         plain, weights = self._engine.table(weights), np.ascontiguousarray(weights[:, columns])
         return BoundedTable(self._engine, columns, self._limits[columns], plain, weights)

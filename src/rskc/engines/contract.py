@@ -534,7 +534,10 @@ class Engine(CaseData):
     # ---- Tables
 
     def table(self, weights: np.ndarray, dtype: Any = None) -> Table:
-        """Return the table for weights (1 or runs, p), whose passes are in this precision, or double."""
+        """Return the table for weights (1 or runs, p).
+
+        Passes are in double precision, if no other one is given.
+        """
         dtype, columns = dtype or self.float64, self._columns(weights)
         weights, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
         return self.table_of(self._cells(columns, dtype), weights, place, dtype)
