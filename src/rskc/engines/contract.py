@@ -122,13 +122,6 @@ class Partitions:
         return self.take(runs[np.argsort(self.within[runs], kind="stable")[:most]])
 
 
-class Farthest(NamedTuple):
-    """The cases at the largest distances, and the largest distance of each run."""
-
-    mask: Any  # (runs, n)
-    distance: np.ndarray  # (runs,)
-
-
 class Summed(NamedTuple):
     """Groups, and the sums of each over the columns of a table, or over all features."""
 
@@ -372,8 +365,9 @@ class Engine(CaseData):
     # Squared distances (runs, n) of cases to the centers (runs, K, p) of their labels, in the
     # frame, weighted by weights (1 or runs, p).
     distances: Callable[[Any, np.ndarray, np.ndarray], Any]
-    # The m largest distances of each run, the lower case number first where they tie.
-    farthest: Callable[[Any, float], Farthest]
+    # A mask (runs, n) of the m largest distances of each run, the lower case number first where
+    # they tie, and the largest of each run.
+    farthest: Callable[[Any, float], tuple[Any, np.ndarray]]
     _factors: Callable[[np.ndarray], Any]  # all weight / observed weight (runs, n); 0 if blind
     _factored: Callable[[Any, Any, int], Any]  # sums by groups of what has these factors
     lay_out: Callable[[np.ndarray, Any], Any]  # the cells of a table of some columns

@@ -29,7 +29,6 @@ from rskc.engines.contract import (
     Assignment,
     CaseData,
     Engine,
-    Farthest,
     Grouping,
     Partitions,
     Summed,
@@ -481,7 +480,7 @@ class MemoryEngine(InMemory, Engine):
         groups = np.zeros(distances.shape, np.int32)
         if m > 0:
             groups, _ = self._trim(groups, distances, m)
-        return Farthest(groups < 0, distances.max(axis=1))
+        return groups < 0, distances.max(axis=1)
 
     # ---- Tables
 

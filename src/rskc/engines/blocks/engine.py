@@ -365,7 +365,7 @@ class BlocksEngine(InBlocks, contract.Engine):
         ties, bar, largest = self.cut(distances.node, m)
         parts = distances.node, ties, self.arrays.own
         node = self.blocks.make_soon(partial(tasks.cut_off, **bar), *parts)
-        return contract.Farthest(CaseArray(self.blocks, node), largest)
+        return CaseArray(self.blocks, node), largest
 
     def take_out_farthest(self, groups, labels, sums, m):
         """Read the data once, where they are not kept, for distances and for what is taken out.

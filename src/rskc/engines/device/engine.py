@@ -348,7 +348,7 @@ class DeviceEngine(contract.Engine):
 
     def farthest(self, distances, m):
         largest = to_host(self.xp.max(distances, axis=1))
-        return contract.Farthest(self.arrays.largest(distances, m), largest)
+        return self.arrays.largest(distances, m), largest
 
     def _factored(self, groups, factors, K):
         data = self.device_frame, self.observed
