@@ -209,7 +209,7 @@ def subset_of(engine: Engine, problem: Problem, starts: Starts) -> Subset:
         size = search_size(n, engine.n_features, problem.n_clusters)
         sample = Sampled(np.linspace(0, n - 1, size).astype(np.int64))
     if sample is None:
-        part, starts = engine, starts.on_all()
+        part, starts = engine, replace(starts, sample=None)
     else:
         part = engine.part(*sample)
         starts = starts_of_part(starts, engine, part, sample.numbers)
@@ -220,7 +220,7 @@ def subset_of(engine: Engine, problem: Problem, starts: Starts) -> Subset:
 def starts_of_part(starts: Starts, engine: Engine, part: Engine, cases: np.ndarray) -> Starts:
     """Return the starts for some of the cases."""
     if starts.drawn:
-        return starts.on_all()
+        return replace(starts, sample=None)
     groups = [engine.arrays.to_numpy(labels)[:, cases] for labels in starts.groups]
     return Starts(groups=[part.arrays.from_numpy(labels) for labels in groups])
 

@@ -227,7 +227,7 @@ def shows_outlying_cells(engine: Engine, problem: Problem, starts: Starts) -> bo
     clipped = engine_for(columns.clip(rows), masses=masses)
     n_trim = automatic.trimmed_mass(clipped, automatic.OVER_TRIM, K)
     plain = replace(problem, l1_bound=None, n_features=None, n_trim=n_trim)
-    labels = solve(clipped, plain, starts.on_all().fewer(QUICK_STARTS, 0)).labels
+    labels = solve(clipped, plain, replace(starts, sample=None).fewer(QUICK_STARTS, 0)).labels
     centers = np.array([lower_medians(rows[labels == k]) for k in range(K)])
     errors = rows - centers[labels]
     return columns.of_errors(errors, K, masses).share_with_extremes(errors, masses) > FEW_CASES

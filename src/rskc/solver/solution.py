@@ -127,13 +127,13 @@ def _solve_by_sample(
     share = part.mass / engine.mass
     few = replace(problem, n_trim=part.rounded(problem.n_trim * share))
     if not is_sparse(problem):
-        leader = search(part, few, starts.on_all()).partitions.take(slice(0, 1))
+        leader = search(part, few, starts).partitions.take(slice(0, 1))
         centers = part.restore(part.sums(leader.groups, few.n_clusters).means())
         del part, leader  # they have tables of the sample
         engine.forget_part()
         carried = _carried(engine, problem, centers, engine.equal_weights())
         return plain_solution(engine, problem, carried)
-    of_sample = solve(part, few, starts.on_all())
+    of_sample = solve(part, few, replace(starts, sample=None))
     tell(1, f"search on {part.n_cases} of {engine.n_cases} cases done")
     del part
     return carry(engine, problem, sample, of_sample, warm)
