@@ -338,9 +338,7 @@ class ArrayOps:
         kept = [part.kept for part in (groups, out) if isinstance(part, PartlyTrimmed)]
         if not kept:
             return array
-        return PartlyTrimmed(
-            array, self.xp.broadcast_to(reduce(self.xp.minimum, kept), array.shape)
-        )
+        return PartlyTrimmed(array, reduce(self.xp.minimum, kept, self.kept_masses(array)))
 
     def as_mask(self, array: Any) -> Any:
         """Return a mask (n,) in which a case that is trimmed in part is named with the others."""
@@ -360,10 +358,10 @@ class ArrayOps:
         return Cuts(run, case, labels.astype(np.int64), self.masses_at(case) - left)
 
     def kept_masses(self, groups: Any) -> Any:
-        """Return the masses (runs, n) that cases in a group have left; None where all count 1."""
+        """Return the masses that cases in a group have left; None where all count 1."""
         if self.masses is None or isinstance(groups, PartlyTrimmed):
             return None if self.masses is None else groups.kept
-        return self.xp.broadcast_to(self.masses[None, :], groups.shape)
+        return self.xp.broadcast_to(self.masses, groups.shape)
 
     def kept_shares(self, groups: Any) -> np.ndarray:
         """Return the shares of cases in groups (n,) that are kept: 1, but where trimmed in part."""
@@ -450,7 +448,7 @@ class ArrayOps:
         if self.masses is not None:
             chances = chances * self.kept_masses(groups)
             none = xp.sum(chances, axis=1, keepdims=True) == 0
-            chances = xp.where(none, xp.broadcast_to(self.masses[None, :], chances.shape), chances)
+            chances = xp.where(none, self.kept_masses(chances), chances)
         return self._drawn(chances, uniforms)
 
     def first_members(self, groups: Any, k: int, most: int) -> np.ndarray:
