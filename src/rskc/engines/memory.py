@@ -357,9 +357,7 @@ class MemoryTable(InMemory, Table):
         def some(rows: slice) -> tuple:
             parts = (part[rows].copy() for part in (labels, sums.totals, sums.counts))
             results = *parts, np.empty(rows.stop - rows.start, np.int64)
-            table = self.of_runs(rows)
-            facts = table.weights, table._known_of_cases()[1], table.masses, MOST_ROUNDS, 1
-            self.passes.single_moves(self.rows, self.row_block, *facts, *results)
+            self.of_runs(rows)._move(*results)
             return results
 
         size = USUAL_ROUNDS * labels.size * self.width * K
@@ -370,6 +368,11 @@ class MemoryTable(InMemory, Table):
         if self.masses is not None:
             after.drop_rounding()
         return Summed(with_labels(groups, moved), after)
+
+    def _move(self, *results):
+        """Move cases in this thread; groups, totals, counts and moves change in place."""
+        facts = self.weights, self._known_of_cases()[1], self.masses, MOST_ROUNDS, 1
+        self.passes.single_moves(self.rows, self.row_block, *facts, *results)
 
     def _row_sums(self, weights, dtype=None):
         out = np.empty((len(weights), self.n_cases), dtype or self.dtype)

@@ -197,17 +197,12 @@ def single_moves(
     it for the missing cells of each case. With masses (else None) each case counts with its own,
     and only those of the same mass are exchanged.
     """
-    X, ones, moves[:] = X.reshape(groups.shape[1], -1), np.ones(groups.shape[1]), 0
+    X, ones = X.reshape(groups.shape[1], -1), np.ones(groups.shape[1])
     masses = ones if masses is None else masses
     for r in range(len(groups)):
         row = r % len(weights)
         facts = weights[row], ones if scale is None else scale[row], masses
-        run = _Run(X, *facts, groups[r], totals[r], counts[r])
-        for _ in range(max_rounds):
-            moved = run.move_round() or run.exchange_round()
-            moves[r] += moved
-            if moved == 0:
-                break
+        moves[r] = Run(X, *facts, groups[r], totals[r], counts[r]).all_rounds(max_rounds)
 
 
 def group_sums(groups, values, out):
@@ -228,7 +223,7 @@ def draw(chances, uniforms, cases):
 # ---- Single moves of one run: what ``moves_typed.h`` does for the compiled passes
 
 
-class _Run:
+class Run:
     """One partition under single moves; changes its groups, totals and counts in place."""
 
     GAIN = 1 - 1e-10  # a move must gain more than rounding could
@@ -242,6 +237,15 @@ class _Run:
         self.complete, self.cells = totals.shape[1] == q, X.astype(np.float64)
         self.values, self.marks = self.cells[:, :q], self.cells[:, q:]  # no marks if complete
         self.norms, self.clusters = self.values**2 @ weights, np.arange(len(counts))
+
+    def all_rounds(self, max_rounds):
+        moves = 0
+        for _ in range(max_rounds):
+            moved = self.move_round() or self.exchange_round()
+            moves += moved
+            if moved == 0:
+                break
+        return moves
 
     def changes(self, cases, clusters, step):
         """Return the change of the within sum when cases enter clusters (1) or leave them (-1)."""

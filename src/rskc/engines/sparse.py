@@ -24,8 +24,9 @@ from scipy.sparse import csr_array
 
 from rskc.engines.arrays import ArrayOps, Sums, labels_of
 from rskc.engines.contract import Assignment, Engine, Table
-from rskc.engines.memory import Frame, MemoryEngine, MemoryTable, sample_steps, share
+from rskc.engines.memory import MOST_ROUNDS, Frame, MemoryEngine, MemoryTable, sample_steps, share
 from rskc.engines.passes import PASSES
+from rskc.engines.passes_numpy import Run
 
 # Tables up to this size are dense, and larger ones up to this share of the matrix.
 DENSE_BYTES, DENSE_SHARE = 2**25, 0.5
@@ -241,7 +242,7 @@ class SparseTable(MemoryTable):
 
     def __init__(self, engine, cells, weights, place, dtype):
         Table.__init__(self, engine.arrays, engine.n_cases, weights, place)
-        self.engine, self.stored, self.dtype = engine, cells, dtype
+        self.stored, self.dtype = cells, dtype
         self.n_threads, self.passes = engine.n_threads, engine.passes
 
     def assign(self, centers):
@@ -267,17 +268,15 @@ class SparseTable(MemoryTable):
     def change(self, sums, before, after):
         return self.stored.shift(sums, before, after, self.arrays)
 
-    descend, single_moves = Table.descend, Table.single_moves
+    descend = Table.descend
 
-    def in_memory(self):
-        """Return the dense table: single moves pay where that is small, and are many times faster.
-
-        With 10 clusters it has at most ten million cells, with 2 at most 50 million.
-        """
-        place, dtype = self._place, self.dtype
-        assert place is not None
-        cells = self.engine.lay_out(place.columns, dtype)
-        return self.engine.table_of(cells, self.weights, place, dtype)
+    def _move(self, labels, totals, counts, moves):
+        ones = np.ones(self.n_cases)
+        masses = ones if self.masses is None else self.masses
+        for r, norms in enumerate(np.broadcast_to(self.norms(), labels.shape)):
+            facts = norms, self.weights[r % len(self.weights)], ones, masses
+            run = SparseRun(self.stored, *facts, labels[r], totals[r], counts[r])
+            moves[r] = run.all_rounds(MOST_ROUNDS)
 
     def cases(self, index):
         return self.stored.rows(index.ravel()).astype(self.dtype).reshape(*index.shape, -1)
@@ -386,3 +385,47 @@ class SparseEngine(MemoryEngine):
             rows = self.weighted_rows(some, weights[0, some])
             gram += rows @ rows.T
         return gram
+
+
+class SparseRun(Run):
+    """One partition under single moves; changes its groups, totals and counts in place."""
+
+    def __init__(self, stored, norms, weights, scale, mass, groups, totals, counts):
+        self.stored, self.norms, self.slack = stored, norms, 1e-12
+        self.weights, self.scale, self.mass = weights, scale, mass
+        self.groups, self.totals, self.counts = groups, totals, counts
+        self.factors, self.constants = np.empty(totals.shape), np.empty(len(counts))
+        self.clusters = np.arange(len(counts))
+        for k in self.clusters:
+            self._update(k)
+
+    def _update(self, k):
+        """Bring what products with the center of cluster k need up to date."""
+        shifted = self.totals[k] / (self.counts[k] or 1) + self.stored.offset
+        weighted = self.weights * shifted
+        self.factors[k] = (2 * self.stored.factor) * weighted
+        self.constants[k] = weighted @ shifted
+
+    def _case(self, i):
+        """Return the stored cells of a case, and their columns."""
+        Z = self.stored.Z
+        some = slice(Z.indptr[i], Z.indptr[i + 1])
+        return Z.data[some].astype(np.float64), Z.indices[some]
+
+    def changes(self, cases, clusters, step):
+        if np.ndim(cases) == 0:
+            cells, columns = self._case(cases)
+            products = (self.factors[:, columns] @ cells)[clusters]
+        else:
+            used, place = np.unique(clusters, return_inverse=True)
+            products = (self.stored.Z[cases] @ self.factors[used].T)[np.arange(len(cases)), place]
+        distances = np.maximum(self.norms[cases] - products + self.constants[clusters], 0)
+        mass, n = self.mass[cases], self.counts[clusters]
+        return mass * distances * n / (n + step * mass)
+
+    def transfer(self, i, k, sign):
+        (cells, columns), change = self._case(i), sign * self.mass[i]
+        self.counts[k] += change
+        self.totals[k, columns] += (change * self.stored.factor) * cells
+        self.totals[k] -= change * self.stored.offset
+        self._update(k)
