@@ -88,11 +88,11 @@ def test_between_sums_are_the_bounded_total_less_the_bounded_within_sum():
 
 
 def test_what_is_not_known_to_be_of_cases_is_not_taken_from_the_plain_engine():
-    engine = BoundedEngine(engine_for(np.eye(3)), np.ones(3))
+    engine = BoundedEngine(engine_for(np.eye(3, 4)), np.ones(4))
     with pytest.raises(AttributeError, match="BoundedEngine"):
-        engine.compact_table(np.ones((1, 3)), engine.float32)
+        engine.compact_table(np.ones((1, 4)), engine.float32)  # as coordinates of the plain cells
     with pytest.raises(AttributeError, match="blocks"):
-        _ = engine.table(np.ones((1, 3))).blocks
+        _ = engine.table(np.ones((1, 4))).blocks
 
 
 # ---- Columns
