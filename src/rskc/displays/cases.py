@@ -40,6 +40,8 @@ class ClusterDisplay:
         What the two dimensions are.
     notes : tuple of str, default=()
         What else the title must say.
+    n_hidden : int, default=0
+        Number of cases that have nothing to be drawn, for the title.
     weights : ndarray of shape (n_samples,), default=None
         Case weights, for the legend; None for equal weights.
 
@@ -61,6 +63,7 @@ class ClusterDisplay:
     _: KW_ONLY
     axis_names: tuple[str, str] = ("", "")
     notes: tuple[str, ...] = ()
+    n_hidden: int = 0
     weights: Any = None
 
     @classmethod
@@ -103,7 +106,8 @@ class ClusterDisplay:
             cases.outliers,
             plane.centers,
             axis_names=(x_name, y_name),
-            notes=(filled, style.not_shown(int((~seen).sum()))),
+            notes=(filled,),
+            n_hidden=int((~seen).sum()),
             weights=None if weights is None else weights[seen],
         ).plot(ax)
 
@@ -129,7 +133,8 @@ class ClusterDisplay:
         n_beyond = int((positions != self.positions).any(axis=1).sum())
         beyond = f"{count(n_beyond, 'outlier')} beyond the frame, drawn on its edge"
         title = f"{count(n, 'case')} in {count(K, 'cluster')}; circles: centers"
-        style.headline(self.ax_, title, *self.notes, beyond if n_beyond else "")
+        notes = [*self.notes, beyond if n_beyond else ""]
+        style.headline(self.ax_, title, *notes, n_hidden=self.n_hidden)
         return self
 
     def _draw_cases(self, positions: np.ndarray) -> list[Any]:
@@ -236,7 +241,9 @@ class SilhouetteDisplay:
             if far.any():
                 values, dark = np.where(far, values, np.nan), darker(colors[k], 0.6)
                 self.outlier_bars_[k] = _draw_steps(self.ax_, values, places, dark)
-        mean, m = self._mean(rows[outlying.all() | ~outlying]), np.count_nonzero(outlying)
+        regular, m = outlying.all() | ~outlying, np.count_nonzero(outlying)
+        masses = np.ones(n) if self.weights is None else self.weights[rows]
+        mean = mean_by_weight(self.values[rows][regular], masses[regular])
         self.ax_.set(xlim=(0, 1), ylim=(positions[-1] + 1, positions[0] - 1), yticks=[])
         self.ax_.set_xlabel("revised silhouette")
         self.ax_.axvline(mean, **style.DASHED)
@@ -244,43 +251,39 @@ class SilhouetteDisplay:
             self.ax_,
             f"{count(n, 'case')}, mean silhouette {mean:.2f} (dashed)",
             f"darker: {count(m, 'outlier')}" if m else "no outliers",
-            style.not_shown(len(self.values) - n),
+            n_hidden=len(self.values) - n,
         )
-        height = style.size_in_points(self.ax_)[1]
-        if positions[-1] + 2 > height / NAME_POINTS:
+        if positions[-1] + 2 > style.size_in_points(self.ax_)[1] / NAME_POINTS:
             self.ax_.set_ylabel("cases, sorted within their cluster", color=GRAY, fontsize=8)
         else:
             names = style.names_at(self.names, rows)
             self.ax_.set_yticks(positions, names, fontsize=NAME_POINTS)
             self.ax_.tick_params(axis="y", length=0, pad=2)
-        # In each cluster its mean; in one too thin for text, as near as can be.
-        line = min(MEAN_POINTS, height / len(clusters))
-        middles = [positions[labels == k].mean() for k in clusters]
-        look = {"va": "center", "fontsize": 0.8 * line, "color": INK, "bbox": style.BACKING}
-        self.texts_ = {
-            k: self.ax_.text(0.015, middle, self._describe(k, rows[labels == k]), **look)
-            for k, middle in zip(
-                clusters.tolist(),
-                style.spread_out(middles, line * (positions[-1] + 2) / height),
-                strict=True,
-            )
-        }
+        self._write_means(rows, positions, masses)
         return self
 
-    def _describe(self, k: int, mine: np.ndarray) -> str:
-        """Give the mean of a cluster without its outliers, and of these, as the paper does."""
-        parts = {"mean": mine[~self.outliers[mine]], "outliers": mine[self.outliers[mine]]}
-        words = []
-        for name, cases in parts.items():
-            if len(cases):
-                weights = None if self.weights is None else self.weights[cases]
-                (size,) = pictures.sizes_in_words(np.zeros(len(cases), int), 1, weights)
-                words.append(f"{name} {self._mean(cases):.2f} ({size})")
-        return f"cluster {k}: {', '.join(words)}"
+    def _write_means(self, rows: np.ndarray, positions: np.ndarray, masses: np.ndarray) -> None:
+        """Write the mean of each cluster without its outliers, and of these, as the paper does.
 
-    def _mean(self, cases: np.ndarray) -> float:
-        weights = None if self.weights is None else self.weights[cases]
-        return mean_by_weight(self.values[cases], weights)
+        In a cluster too thin for text, as near as can be.
+        """
+        groups = 2 * self.labels[rows] + self.outliers[rows]
+        weights = None if self.weights is None else masses
+        sizes = pictures.sizes_in_words(groups, groups.max() + 1, weights)
+        words: dict[int, list[str]] = {}
+        for group in np.unique(groups).tolist():
+            mine, name = groups == group, ("mean", "outliers")[group % 2]
+            mean = mean_by_weight(self.values[rows][mine], masses[mine])
+            words.setdefault(group // 2, []).append(f"{name} {mean:.2f} ({sizes[group]})")
+        height = style.size_in_points(self.ax_)[1]
+        line = min(MEAN_POINTS, height / len(words))
+        middles = [positions[groups // 2 == k].mean() for k in words]
+        spread = style.spread_out(middles, line * (positions[-1] + 2) / height)
+        look = {"va": "center", "fontsize": 0.8 * line, "color": INK, "bbox": style.BACKING}
+        self.texts_ = {
+            k: self.ax_.text(0.015, place, f"cluster {k}: {', '.join(words[k])}", **look)
+            for k, place in zip(words, spread, strict=True)
+        }
 
 
 def _draw_steps(ax: Any, values: Any, places: Any, color: Any) -> Any:
@@ -392,7 +395,7 @@ class OutlierDisplay:
             weights = self.weights[seen]
             share = f", {percent(weights[flagged].sum() / weights.sum())} of the weight"
         title = f"{count(n, 'case')}: {count(n_outliers, 'outlier')}{share}"
-        style.headline(self.ax_, title, style.not_shown(len(seen) - n))
+        style.headline(self.ax_, title, n_hidden=len(seen) - n)
         self.texts_ = []
         if n_named := min(
             n_names, int(n_outliers)

@@ -46,14 +46,11 @@ def weights_of_fit(model: Any, labels: np.ndarray) -> np.ndarray | None:
     return weights if weights is not None and np.array_equal(labels, model.labels_) else None
 
 
-def not_shown(n: int) -> str:
-    """Say how many cases have nothing that could be drawn."""
-    return f"not shown: {count(n, 'case')} without an observed feature" if n else ""
-
-
-def headline(ax: Any, title: str, *notes: str) -> None:
-    """Write the title, and below it what else must be said."""
-    ax.set_title("\n".join([title, *filter(None, notes)]), fontsize=10, loc="left")
+def headline(ax: Any, title: str, *notes: str, n_hidden: int = 0) -> None:
+    """Write the title, and below it what else must be said, and how many cases are not drawn."""
+    hidden = f"not shown: {count(n_hidden, 'case')} without an observed feature"
+    lines = [title, *notes, hidden if n_hidden else ""]
+    ax.set_title("\n".join(filter(None, lines)), fontsize=10, loc="left")
 
 
 def legend_beside(ax: Any, **style: Any) -> Any:

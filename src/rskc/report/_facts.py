@@ -61,12 +61,8 @@ class Facts:
             raise ValueError(f"case_names has {len(names)} names for {n} cases; give one for each.")
         _check_same_data(model.distances_, judge_cases(model, X).weighted)
         self.model, self.X = model, pictures.table_of(model, X)  # an array, or a CSR matrix
-        self.cases, self.n, self.p, self.K = (
-            cases,
-            n,
-            model.n_features_in_,
-            len(model.cluster_centers_),
-        )
+        self.n, self.p, self.K = n, model.n_features_in_, len(model.cluster_centers_)
+        self.cases, self.columns = cases, by_column(model, self.X)  # the data by features (n, p)
         self.case_names, self.feature_names = clean_names(names), clean_names(feature_names(model))
         self.units = units  # center and scale of columns that were standardized, by name
         self.case_weights = unequal_weights(model)  # None if all cases count the same
@@ -99,11 +95,6 @@ class Facts:
         if self.K == 1 or not masses.any():
             return None
         return float(np.average(self.cases["silhouette"], weights=masses))
-
-    @property
-    def columns(self) -> np.ndarray:
-        """The data by features (n, p): of a category the first indicator, missing or not."""
-        return by_column(self.model, self.X)
 
 
 def _check_same_data(known: np.ndarray, found: np.ndarray) -> None:

@@ -63,18 +63,13 @@ def advise(summary: Summary, names: Mapping[str, str] = NO_OTHER_NAMES) -> list[
     return advice
 
 
-def _searched_for(summary: Summary, parameter: str) -> list[Summary]:
-    """Return the searches that suggest a parameter."""
-    return [search for search in summary["searches"] if parameter in search["suggests"]]
-
-
 def _on_trust(summary: Summary, names: KnownNames) -> Findings:
     """Say that there are no clusters, that many cases are in none, or that some are unstable."""
     result, K = summary["result"], summary["result"]["n_clusters"]
     slices = [search["n_slices"] for search in summary["searches"] if search.get("n_slices")]
     if K == 1 and slices:
         yield "A gradient", {"setting": names.with_value("n_clusters", slices[0])}
-    elif K == 1 and _searched_for(summary, "n_clusters"):
+    elif K == 1 and summary["searches"]:
         yield "No clusters", {}
     elif K == 1:
         yield "One cluster", {}
@@ -97,7 +92,7 @@ def _on_trust(summary: Summary, names: KnownNames) -> Findings:
 
 def _on_fit(summary: Summary, names: KnownNames) -> Findings:
     """Repeat the warnings of the fit."""
-    is_one_group = _searched_for(summary, "n_clusters") and summary["result"]["n_clusters"] == 1
+    is_one_group = summary["searches"] and summary["result"]["n_clusters"] == 1
     for message, kind in zip(summary["warnings"], summary["warning_kinds"], strict=True):
         # Of one group a search wants no more clusters, which many outlying cells call for.
         if kind != "many outlying cells" or not is_one_group:
@@ -156,6 +151,7 @@ def _on_trimming(summary: Summary, names: KnownNames) -> Findings:
 
 def _on_searches(summary: Summary, names: KnownNames) -> Findings:
     """Say that a search suggests otherwise, or that nobody has asked whether there are clusters."""
+    asked = [name for search in summary["searches"] for name in search["suggests"]]
     for search in summary["searches"]:
         for parameter, value in search["suggests"].items():
             # How far a setting may be from a suggestion that is itself an estimate.
@@ -165,5 +161,5 @@ def _on_searches(summary: Summary, names: KnownNames) -> Findings:
                 suggested = names.with_value(parameter, value)
                 values = {"suggested": suggested, "setting": number(setting)}
                 yield "A search suggests otherwise", values | {"search": names[search["name"]]}
-    if (K := summary["result"]["n_clusters"]) > 1 and not _searched_for(summary, "n_clusters"):
+    if (K := summary["result"]["n_clusters"]) > 1 and "n_clusters" not in asked:
         yield "Not tested", {"K": K}
