@@ -12,7 +12,7 @@ from rskc.metrics import revised_silhouette
 from rskc.model.fitted import JudgedCases, judge_cases, thresholds_of
 from rskc.model.outliers import Distances, Thresholds
 from rskc.pictures import models as pictures
-from rskc.pictures.palette import GRAY, INK, cluster_colors, cluster_markers, darker
+from rskc.pictures.palette import GRAY, INK, cluster_colors, cluster_markers
 from rskc.utils.wording import count, percent
 
 MOST_ENTRIES = 40  # clusters in the legend; with more of them, the centers tell their numbers
@@ -150,7 +150,7 @@ class ClusterDisplay:
             regular, outlying = ((self.labels == k) & (self.outliers == far) for far in (0, 1))
             look = {"label": f"{k} ({sizes[k]})", "c": color, "marker": marker, **points}
             self.points_[k] = self.ax_.scatter(*positions[regular].T, **look)
-            look = {"c": darker(color, 0.25), "linewidths": 0.5 if many else 1.2, **crosses}
+            look = {"c": color, "linewidths": 0.5 if many else 1.2, **crosses}
             self.crosses_[k] = self.ax_.scatter(*positions[outlying].T, **look)
         handles = list(self.points_.values()) if K <= MOST_ENTRIES else []
         if n_outlying := np.count_nonzero(self.outliers):
@@ -164,7 +164,7 @@ class SilhouetteDisplay:
     """One bar per case: how much nearer it is to its center than to the next one.
 
     The paper's figure. Bars are sorted within clusters, clusters follow one another, and outliers
-    are darker. Means are without outliers; in each cluster that of its outliers is written too.
+    are dark. Means are without outliers; in each cluster that of its outliers is written too.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class SilhouetteDisplay:
     labels : ndarray of int of shape (n_samples,)
         Clusters.
     outliers : ndarray of bool of shape (n_samples,)
-        Cases to be drawn darker.
+        Cases to be drawn dark.
     names : array-like of shape (n_samples,), default=None
         Names of the cases, shown if they fit; None for numbers.
     weights : ndarray of shape (n_samples,), default=None
@@ -185,7 +185,7 @@ class SilhouetteDisplay:
     ax_, figure_ : Axes and Figure
         Where it was drawn.
     bars_, outlier_bars_ : dict of int to StepPatch
-        The bars of each cluster, and the darker ones over them.
+        The bars of each cluster, and the dark ones of outliers over them.
     texts_ : dict of int to Text
         What is written in each cluster.
     """
@@ -239,8 +239,8 @@ class SilhouetteDisplay:
             values, places = self.values[rows][mine], positions[mine]
             self.bars_[k] = _draw_steps(self.ax_, values, places, colors[k])
             if far.any():
-                values, dark = np.where(far, values, np.nan), darker(colors[k], 0.6)
-                self.outlier_bars_[k] = _draw_steps(self.ax_, values, places, dark)
+                values = np.where(far, values, np.nan)
+                self.outlier_bars_[k] = _draw_steps(self.ax_, values, places, INK)
         regular, m = outlying.all() | ~outlying, np.count_nonzero(outlying)
         masses = np.ones(n) if self.weights is None else self.weights[rows]
         mean = mean_by_weight(self.values[rows][regular], masses[regular])
@@ -250,7 +250,7 @@ class SilhouetteDisplay:
         style.headline(
             self.ax_,
             f"{count(n, 'case')}, mean silhouette {mean:.2f} (dashed)",
-            f"darker: {count(m, 'outlier')}" if m else "no outliers",
+            f"dark: {count(m, 'outlier')}" if m else "no outliers",
             n_hidden=len(self.values) - n,
         )
         if positions[-1] + 2 > style.size_in_points(self.ax_)[1] / NAME_POINTS:
