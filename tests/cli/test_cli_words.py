@@ -103,7 +103,7 @@ def test_the_page_says_what_was_read_and_its_numbers_are_those_of_the_files():
         assert sentence.startswith(f"{size} cases ({percent(size / N)}): ")
         for row in own.head(3).itertuples():
             write = percent if " = " in row.feature else number
-            assert f"{write(row.mean)} against {write(row.mean_of_others)})" in sentence
+            assert f"({write(row.mean)})" in sentence
         typical = cases[(cases.cluster == k) & ~cases.outlier].sort_values("distance").case.iloc[0]
         assert sentence.endswith(f"Its most typical case is {typical}.")
     assert f"Adjusted Rand index: {summary['truth']['ari']:.3f}" in page

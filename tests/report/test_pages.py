@@ -98,16 +98,11 @@ def test_clusters_have_the_same_colors(report, explorer):
 
 def test_numbers_of_the_page_are_those_of_the_files(folder, report):
     cases, features = rows_of(folder / "labels.csv"), rows_of(folder / "features.csv")
-    names = {
-        "distance": "distance",
-        "unweighted": "unweighted_distance",
-        "outlying_cells": "outlying_cells",
-        "silhouette": "silhouette",
-    }
+    names = ("distance", "unweighted_distance", "outlying_cells", "silhouette")
     for row, known in zip(downloaded(report, "[data-table=cases] .download"), cases, strict=True):
         assert row["case"] == known["case"]
-        for mine, theirs in names.items():
-            assert float(row[mine]) == pytest.approx(float(known[theirs]), rel=1e-3, abs=1e-3)
+        for name in names:
+            assert float(row[name]) == pytest.approx(float(known[name]), rel=1e-3, abs=1e-3)
         assert (row["outlier"] != "no") == (known["outlier"] == "true")
         assert (row["trimmed"] != "no") == (known["trimmed"] == "true")
     known = {row["feature"]: row for row in features}
@@ -115,6 +110,11 @@ def test_numbers_of_the_page_are_those_of_the_files(folder, report):
         theirs = known[row["feature"]]
         for name in ("weight", "rank", "outlying_cells", "center_0", "center_1", "center_2"):
             assert float(row[name]) == pytest.approx(float(theirs[name]), rel=1e-3, abs=1e-12)
+    cells = rows_of(folder / "cells.csv")
+    for row, known in zip(downloaded(report, "[data-table=cells] .download"), cells, strict=True):
+        assert [row[name] for name in ("case", "feature")] == [known["case"], known["feature"]]
+        for name in ("value", "center", "scales"):
+            assert float(row[name]) == pytest.approx(float(known[name]), rel=1e-3)
     sizes = [
         int(re.sub(r"\D", "", size))
         for size in report.page.locator("#groups ~ .scroll [data-label=Cases]").evaluate_all(
