@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_torch_array
+from array_api_compat import device, is_torch_array
 
 from rskc.engines import contract
 from rskc.engines.arrays import labels_of
@@ -162,9 +162,6 @@ class DeviceTable(contract.Table):
 
 # ---- The engine
 
-# Centers among which one look finds the nearest.
-MOST_QUICK = 128
-
 
 def passes_for(X: Any) -> ModuleType:
     """Return the Triton kernels for torch tensors on a CUDA device, else the array API's passes."""
@@ -175,20 +172,6 @@ def passes_for(X: Any) -> ModuleType:
             return passes_array
         return kernels
     return passes_array
-
-
-def quick_look(X: Any, frame: Frame, weights: np.ndarray, centers: np.ndarray) -> Any:
-    """Find the nearest of the centers (K, p), given in the space of the data, in one look at X.
-
-    Returns labels (n,), -1 for the cases with a cell that is not finite, and how many these are.
-    None where X is of another kind, or they are too many.
-    """
-    passes = passes_for(X)
-    single = hasattr(passes, "nearest") and X.dtype == array_namespace(X).float32
-    if not single or len(centers) > MOST_QUICK or np.isnan(centers).any():
-        return None
-    labels, n_left = passes.nearest(X, frame, weights, centers)
-    return None if 2 * n_left > len(X) else (labels, n_left)
 
 
 class DeviceEngine(contract.Engine):
@@ -228,10 +211,6 @@ class DeviceEngine(contract.Engine):
     @cached_property
     def device_frame(self):
         return self.frame._replace(location=self.arrays.asarray(self.frame.location))
-
-    def expect(self, n_clusters, n_trim):
-        if hasattr(self.passes, "compile_kernels"):
-            self.passes.compile_kernels(self.X, n_clusters, n_trim)
 
     def _check_room(self, columns):
         """Refuse what would fail half-way, with the numbers; what is small is not looked at."""
