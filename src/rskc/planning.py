@@ -465,13 +465,13 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     """Add to a fit in memory the reads, and what tasks take, of a fit of some blocks."""
     import dask
 
-    from rskc.engines.blocks.data import CountedRows, read_blocks, spaced_blocks
+    from rskc.engines.blocks.data import CountedRows, cut, read_blocks, spaced_blocks
     from rskc.engines.blocks.schedulers import scheduler_for
 
     X, (n, p), scheduler, even = table.X, table.shape, scheduler_for(), 1
     n_blocks, wanted = len(X.chunks[0]), LONG_WORK // (p * model.n_clusters)
     if model.device is not None:
-        from rskc.engines.blocks.devices import BLOCKS_IN_WORK, DEVICE_THREADS, cut, free_on
+        from rskc.engines.blocks.devices import BLOCKS_IN_WORK, DEVICE_THREADS, free_on
 
         scheduler.most_threads = DEVICE_THREADS
         if model.device.startswith("cuda"):

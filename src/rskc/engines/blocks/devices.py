@@ -10,20 +10,18 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property, lru_cache, partial
 from operator import is_not
 from typing import Any
-from uuid import uuid4
 
 import dask
-import dask.array as da
 import numpy as np
 
 from rskc.engines.arrays import ArrayOps, PartlyTrimmed, labels_of, with_labels
+from rskc.engines.blocks.data import cut
 from rskc.engines.blocks.schedulers import DEVICE_MEMORY, memory_budget, scheduler_for
-from rskc.engines.blocks.tasks import Sides, TableRecipe
-from rskc.engines.contract import Assignment, Table
+from rskc.engines.contract import Assignment, Place, Table
 from rskc.engines.device.engine import DeviceEngine, DeviceTable, passes_for
 from rskc.engines.device.ops import DeviceOps, free_bytes, to_host
 from rskc.engines.memory import Frame, MemoryEngine
@@ -176,19 +174,6 @@ def fits_on(device: str, X: np.ndarray) -> bool:
     return X.size * (X.dtype.itemsize + 16) <= budget
 
 
-def cut(X: np.ndarray, size: int) -> da.Array:
-    """Return blocks of an array, or of a map, of so many cases: nothing of it is copied or read.
-
-    Dask's ``from_array`` would copy all of it.
-    """
-    X, name, firsts = np.asarray(X), f"rskc-rows-{uuid4().hex}", range(0, len(X), size)
-    graph = {(name, i, 0): X[first : first + size] for i, first in enumerate(firsts)}
-    chunks = tuple(map(len, graph.values())), X.shape[1:]
-    blocks: Any = da.Array(graph, name, chunks, meta=X[:0])
-    blocks.are_views = True
-    return blocks
-
-
 def here() -> Any:
     """Have Dask work in this process, where an array in memory is."""
     return dask.config.set({"scheduler": "threads"} if scheduler_for().remote else {})
@@ -198,6 +183,11 @@ def here() -> Any:
 def device_named(name: str) -> Device:
     """Return a device of this process; tasks are sent its name."""
     return Device(name)
+
+
+def work_on(name: str) -> AbstractContextManager[None]:
+    """Work on a device in the stream of the thread."""
+    return device_named(name).work()
 
 
 def free_on(name: str) -> int:
@@ -223,11 +213,10 @@ class OnDevice:
 
     def ask(self, name: str, *values: Any, **options: Any) -> Any:
         """Call a method of the owner, with values that go to the device."""
-        device = device_named(self.device)
-        with device.work():
-            # First: behind the rows they would wait for the bus.
-            there = [device.ops.from_numpy(v) if is_of_cases(v) else v for v in values]
-            return self._in_memory(getattr(self.owner, name)(*there, **options))
+        ops = device_named(self.device).ops
+        # First: behind the rows they would wait for the bus.
+        there = [ops.from_numpy(value) if is_of_cases(value) else value for value in values]
+        return self._in_memory(getattr(self.owner, name)(*there, **options))
 
     @property
     def width(self) -> int:
@@ -271,8 +260,7 @@ class BlockEngine(OnDevice):
         def make() -> DeviceEngine:
             return DeviceEngine(device.copy(X), masses=self.masses, **self.options)
 
-        with device.work():
-            return device.latest(make, X, self.masses, self.options["frame"])
+        return device.latest(make, X, self.masses, self.options["frame"])
 
     def stay(self, forget: bool) -> BlockEngine:
         """Copy the rows now, for all passes; in memory they may be forgotten."""
@@ -287,28 +275,19 @@ class BlockEngine(OnDevice):
 
     def lay_out(self, columns: np.ndarray, dtype: Any) -> Any:
         """Return the cells of a table, on the device."""
-        with device_named(self.device).work():
-            return self.owner.lay_out(columns, getattr(self.owner, np.dtype(dtype).name))
+        return self.owner.lay_out(columns, getattr(self.owner, np.dtype(dtype).name))
 
 
-class DeviceRecipe(TableRecipe):
-    """How the table of a block on a device is made."""
-
-    device: str
-
-    def table_of_cells(self, cells: Any, masses: np.ndarray | None) -> Any:
-        """Return the table of cells that are laid out on the device."""
-        arrays = DeviceOps(cells, masses)
-        rows = arrays.xp.astype(cells, getattr(arrays.xp, self.dtype.name), copy=False)
-        facts = arrays, passes_for(rows), self.missing
-        return DeviceTable(rows, self.weights, self.place, *facts)
-
-    def sides_of(self, cells: Any) -> Sides:
-        """Return what is kept beside the cells, on the device."""
-        with device_named(self.device).work():
-            return super().sides_of(cells)
-
-    def table_of(self, cells: Any, ops: ArrayOps, sides: Sides | None = None) -> OnDevice:
-        """Return the table of cells, for arrays in memory."""
-        with device_named(self.device).work():
-            return OnDevice(self.device, super().table_of(cells, ops, sides))
+def table_on_device(
+    cells: Any,
+    ops: ArrayOps,
+    weights: np.ndarray,
+    place: Place,
+    dtype: np.dtype,
+    missing: bool,
+    n_threads: int,
+) -> DeviceTable:
+    """Return the table of cells that are laid out on a device."""
+    arrays = DeviceOps(cells, ops.masses)
+    rows = arrays.xp.astype(cells, getattr(arrays.xp, dtype.name), copy=False)
+    return DeviceTable(rows, weights, place, arrays, passes_for(rows), missing)

@@ -185,7 +185,7 @@ def select(
 
 def median(blocks: Blocks, node: Node, n: int, masses: Node | None = None) -> float:
     """Return the median of the finite values of a node, n at most; 0 if there are none."""
-    pair = blocks.make(_finite_twice, node)
+    pair = Node(_finite_twice, node)
     if masses is None:
         middle = select(blocks, pair, n, lambda counts: (counts + [2, 1]) // 2 * (counts > 0))
     else:  # just before and just behind half the mass

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any
+from uuid import uuid4
 
 import dask
 import dask.array
@@ -23,23 +24,44 @@ from dask.utils import parse_bytes, parse_timedelta
 from rskc.exceptions import ClusterError
 from rskc.utils.machine import free_memory
 
+# Results of this many blocks are added at a time, in this order whatever the scheduler: sums round
+# alike then.
+FAN_IN = 16
 # How often, in seconds, a cluster that is at work is asked whether it still has workers.
 POLL = 1.0
 # What says in Dask's configuration how many bytes may be used, in memory and on devices.
 MEMORY, DEVICE_MEMORY = "rskc.memory", "rskc.device-memory"
 
 
+@dataclass(eq=False, slots=True)
+class Value:
+    """A value in a graph that Dask must not look into."""
+
+    value: Any
+
+
 def make_task(function: Callable, *arguments: Any) -> tuple:
     """Return a task of a Dask graph; keys among its arguments stand for what they make.
 
-    Every task is made here, and read by ``arguments_of`` alone.
+    Every task is made here, and read by ``_homes`` alone.
     """
     return function, *arguments
 
 
-def arguments_of(task: Any) -> tuple:
-    """Return the arguments of a task; none of a value that stands in its place."""
-    return task[1:] if isinstance(task, tuple) else ()
+def add(parts: Sequence[Any]) -> Any:
+    """Sum numbers or arrays, or tuples of them place by place."""
+    if isinstance(parts[0], tuple):
+        return tuple(add(column) for column in zip(*parts, strict=True))
+    return sum(parts[1:], parts[0])
+
+
+def add_all(parts: Sequence[Any], add_some: Callable = add) -> Any:
+    """Sum the results of all blocks, some at a time."""
+    while True:
+        firsts = range(0, len(parts), FAN_IN)
+        parts = [add_some(parts[first : first + FAN_IN]) for first in firsts]
+        if len(parts) == 1:
+            return parts[0]
 
 
 def scheduler_for() -> LocalScheduler | ClusterScheduler:
@@ -70,7 +92,17 @@ class LocalScheduler:
     def __init__(self, get: Callable):
         self.get = get
 
-    def get_blocks(self, graph: dict, keys: list[list]) -> list[Sequence]:
+    def run(self, graph: dict, keys: list[list], combine: Callable) -> tuple[list, Any]:
+        """Run a graph; return what is made of all keys but the last, and of these a sum or a list.
+
+        Keys come block by block.
+        """
+        each = self._of_blocks(graph, [list(block) for block in zip(*keys, strict=True)])
+        *kept, parts = zip(*each, strict=True)
+        held = [[Value(part) for part in column] for column in kept]
+        return held, add_all(parts) if combine is add else combine(parts)
+
+    def _of_blocks(self, graph: dict, keys: list[list]) -> list[Sequence]:
         """Run a graph; return the values that belong to each block.
 
         Threads take the blocks in their order, which Dask's do not: files are read fastest so.
@@ -126,10 +158,6 @@ if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_leave_threads_behind)
 
 
-def _memory_limits(dask_scheduler: Any) -> list[int]:
-    return [worker.memory_limit for worker in dask_scheduler.workers.values()]
-
-
 @contextmanager
 def _naming_a_lost_cluster() -> Iterator[None]:
     """Raise an error that says that the cluster is gone."""
@@ -147,9 +175,9 @@ def _naming_a_lost_cluster() -> Iterator[None]:
 class ClusterScheduler:
     """A client of ``distributed``.
 
-    Each block has a home: the worker that holds what was kept of it. Its tasks are sent there, for
-    the cluster would also take a worker that has nothing but the program of a task and is idle,
-    and send it the block's table, labels or costs.
+    The tasks of a block are sent to the worker that holds what was kept of it, for the cluster
+    would also take one that has nothing but the program of a task and is idle, and send it the
+    block's table, labels or costs: of 400,000 cases 2 to 16 MB in an iteration, instead of 0.3.
     """
 
     remote = True
@@ -157,8 +185,6 @@ class ClusterScheduler:
 
     def __init__(self, client: Any):
         self.client = client
-        self.homes: dict[int, str] = {}
-        self.workers: set[str] = set()
 
     @property
     def n_threads(self) -> int:
@@ -167,71 +193,59 @@ class ClusterScheduler:
 
     def budget(self) -> int:
         """Return the bytes that the engine may use, on all workers together."""
-        return memory_budget(self._available)
+
+        def of_workers(dask_scheduler: Any) -> int:
+            limits = (worker.memory_limit for worker in dask_scheduler.workers.values())
+            return sum(limit or 2**32 for limit in limits) or 2**32
+
+        return memory_budget(partial(self.client.run_on_scheduler, of_workers))
 
     def device_budget(self, free: Callable[[], int]) -> int:
         """Return the bytes of the devices of all workers that the engine may use."""
         return memory_budget(lambda: sum(self.client.run(free).values()), DEVICE_MEMORY)
 
-    def _available(self) -> int:
-        limits = self.client.run_on_scheduler(_memory_limits)
-        return sum(limit or 2**32 for limit in limits) or 2**32
+    def run(self, graph: dict, keys: list[list], combine: Callable) -> tuple[list, Any]:
+        """Run a graph; return futures of all keys but the last, and of these a sum or a list."""
+        homes, name = self._homes(graph, keys), f"rskc-{combine.__name__}-{uuid4().hex}"
 
-    def get_and_leave(
-        self, graph: dict, kept: list[list], result: Any, own: Mapping[int, Sequence] | None = None
-    ) -> tuple[list, Any]:
-        """Run a graph; return futures of what is kept, and the result itself.
+        def add_some(parts: list) -> tuple:
+            graph[name, len(graph)] = make_task(add, parts)
+            return name, len(graph) - 1
 
-        ``own`` has the tasks of each block.
-        """
-        with _naming_a_lost_cluster():
-            self._find_homes(graph, own or {})
-        placed = self._at_home(graph, own or {})
+        if combine is list:
+            graph[name] = make_task(list, keys[-1])
+        last = name if combine is list else add_all(keys[-1], add_some)
+        at_home = {key: graph.pop(key) for key in homes}
+        where = {"workers": homes.get, "allow_other_workers": True}  # as long as these live
+        layers = {"rskc-anywhere": MaterializedLayer(graph)}
+        layers["rskc-at-home"] = MaterializedLayer(at_home, annotations=where)
         # Coordinates of a rotated table, of which no more than one worker's memory is used, are
         # part of the graph, so that they survive the workers.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
-            *futures, future = self.client.get(placed, [*kept, result], sync=False)
-        return futures, self._result(future)
+            placed = HighLevelGraph(layers, {layer: set() for layer in layers})
+            *held, future = self.client.get(placed, [*keys[:-1], last], sync=False)
+        return held, self._result(future)
 
-    def _find_homes(self, graph: dict, own: Mapping[int, Sequence]) -> None:
-        """Ask who holds the first thing that the tasks of a block take, where that is not known.
+    def _homes(self, graph: dict, keys: list[list]) -> dict[Any, str]:
+        """Return workers by task: those that have the first thing that tasks of its block take.
 
-        What a worker that died had is where the cluster has made it again.
+        That is kept, or the user's data. What a worker that died had, no other one has at once.
         """
-        threads = self.client.nthreads()
-        if threads.keys() != self.workers:
-            self._reassign(threads)
-        taken = {block: _first_held(graph, own[block]) for block in own.keys() - self.homes.keys()}
-        held = {block: future for block, future in taken.items() if future is not None}
-        if held:
-            holders = self.client.who_has(list(held.values()))
-            found = {block: holders.get(future.key) for block, future in held.items()}
-            self.homes |= {block: workers[0] for block, workers in found.items() if workers}
+        from distributed import Future
 
-    def _reassign(self, threads: dict[str, int]) -> None:
-        """Forget workers that are gone, and give new ones their share of the blocks."""
-        came, self.workers = threads.keys() - self.workers, set(threads)
-        self.homes = {block: home for block, home in self.homes.items() if home in threads}
-        for worker in came:
-            for _ in range(len(self.homes) * threads[worker] // sum(threads.values())):
-                load = Counter(self.homes.values())
-                fullest = max(load, key=lambda home: load[home] / threads[home])
-                block = next(block for block, home in self.homes.items() if home == fullest)
-                self.homes[block] = worker
-
-    def _at_home(self, graph: dict, own: Mapping[int, Sequence]) -> HighLevelGraph:
-        """Return the graph, with the tasks of each block at its home as long as that lives."""
-        parts: dict[str | None, dict] = defaultdict(dict)
-        homes = {key: self.homes.get(block) for block, keys in own.items() for key in keys}
-        for key, task in graph.items():
-            parts[homes.get(key)][key] = task
-        layers = {
-            f"rskc-at-{home}": MaterializedLayer(
-                tasks, annotations=home and {"workers": [home], "allow_other_workers": True}
-            )
-            for home, tasks in parts.items()
-        }
-        return HighLevelGraph(layers, {name: set() for name in layers})
+        taken: dict[Any, Future] = {}
+        for block in zip(*keys, strict=True):
+            parts = (part for key in block for part in graph[key][1:])
+            parts = (graph.get(part) if isinstance(part, str | tuple) else part for part in parts)
+            first = next((part for part in parts if isinstance(part, Future)), None)
+            if first is not None:
+                taken |= dict.fromkeys(block, first)
+        if not taken:
+            return {}
+        with _naming_a_lost_cluster():
+            holders = self.client.who_has(list(taken.values()))
+        homes = ((key, holders.get(future.key)) for key, future in taken.items())
+        return {key: workers[0] for key, workers in homes if workers}
 
     def _result(self, future: Any) -> Any:
         from distributed import KilledWorker
@@ -266,12 +280,3 @@ class ClusterScheduler:
                     f"The Dask cluster has had no worker for {patience:g} seconds; start some "
                     "and fit again (rskc.no-workers-timeout says how long to wait)."
                 )
-
-
-def _first_held(graph: dict, keys: Sequence) -> Any:
-    """Return the first future that tasks take, of what was kept or of the user's data."""
-    from distributed import Future
-
-    parts = (part for key in keys for part in arguments_of(graph[key]))
-    values = (graph.get(part, part) if isinstance(part, str | tuple) else part for part in parts)
-    return next((value for value in values if isinstance(value, Future)), None)

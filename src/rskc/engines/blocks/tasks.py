@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.engines.arrays import ArrayOps, PartlyTrimmed, Sums, labels_of
+from rskc.engines.blocks.schedulers import Value
 from rskc.engines.contract import Listed, Place
 from rskc.engines.memory import MemoryEngine, MemoryTable
 from rskc.engines.passes import PASSES
@@ -71,9 +72,10 @@ def put_back(array: np.ndarray, unobserved: np.ndarray, value: Any) -> np.ndarra
     return whole
 
 
-def number_of_seen(unobserved: np.ndarray, cases: np.ndarray, length: int) -> np.ndarray:
+def number_of_seen(unobserved: np.ndarray, cases: np.ndarray) -> np.ndarray:
     """Return the numbers of cases when the unobserved rows of the block are counted."""
-    return np.delete(np.arange(length), unobserved)[cases]
+    seen_before = unobserved - np.arange(len(unobserved))
+    return cases + np.searchsorted(seen_before, cases, side="right")
 
 
 def first_observed(X: np.ndarray, columns: np.ndarray, most: int) -> list[np.ndarray]:
@@ -164,43 +166,24 @@ def little_seen(engine: Any, first: int, weights: np.ndarray, share: float, most
 # ---- Tables
 
 
-class Sides(NamedTuple):
-    """What a table knows of each case besides its cells."""
-
-    norms: Any
-    scale: Any
+def table_of(cells: tuple, ops: ArrayOps, n_threads: int, **facts: Any) -> MemoryTable:
+    """Return the table of cells that are laid out."""
+    return MemoryTable(cells, how=(n_threads, PASSES), masses=ops.masses, **facts)
 
 
-class TableRecipe(NamedTuple):
-    """How the table of a block is made."""
+def known_of(table: Any) -> Value:
+    """Return what a table knows of each case, so that it need not be computed in each pass."""
+    return Value((table.norms(), table.scale if table.missing else None))
 
-    place: Place
-    weights: np.ndarray  # (1 or runs, columns)
-    dtype: np.dtype
-    missing: bool
-    n_threads: int
-    device: str | None = None  # of a recipe for tables on a device
 
-    def table_of_cells(self, cells: tuple, masses: np.ndarray | None) -> MemoryTable:
-        """Return the table of cells that are laid out."""
-        facts = {"masses": masses, "missing": self.missing, "dtype": self.dtype}
-        return MemoryTable(cells, self.weights, self.place, (self.n_threads, PASSES), **facts)
-
-    def sides_of(self, cells: Any) -> Sides:
-        """Return what is kept beside the cells, so that it need not be computed in each pass."""
-        table = self.table_of_cells(cells, None)
-        return Sides(table.norms(), table.scale if table.missing else None)
-
-    def table_of(self, cells: Any, ops: ArrayOps, sides: Sides | None = None) -> Any:
-        """Return the table of cells, with what is kept beside them, if anything is."""
-        table = self.table_of_cells(cells, ops.masses)
-        if sides is not None:
-            table._norms, table._scale = sides
-        return table
+def with_known(table: Any, known: tuple) -> Any:
+    """Return a table that knows this of each case."""
+    table._norms, table._scale = known
+    return table
 
 
 def cut_off(
-    costs: np.ndarray, ties: np.ndarray, ops: ArrayOps, values: np.ndarray, slack: float
+    ops: ArrayOps, costs: np.ndarray, ties: np.ndarray, values: np.ndarray, slack: float
 ) -> Any:
     """Return a mask of the costs (runs, n) above values (runs,), and of the first ties.
 
@@ -223,12 +206,12 @@ def cut_off(
     return PartlyTrimmed(mask, cut, left)
 
 
-def trim(labels: np.ndarray, costs: np.ndarray, ties: np.ndarray, ops: ArrayOps, **bar: Any) -> Any:
+def trim(ops: ArrayOps, labels: np.ndarray, costs: np.ndarray, ties: np.ndarray, **bar: Any) -> Any:
     """Return the labels, with -1 for what is cut off."""
-    return ops.without(labels, cut_off(costs, ties, ops, **bar))
+    return ops.without(labels, cut_off(ops, costs, ties, **bar))
 
 
-def within(groups: Any, costs: np.ndarray, ops: ArrayOps) -> tuple:
+def within(ops: ArrayOps, groups: Any, costs: np.ndarray) -> tuple:
     """Sum the costs of kept cases, times their masses, as the only item of a tuple."""
     own = costs if ops.masses is None else ops.kept_masses(groups) * costs
     return (own.sum(axis=1, dtype=np.float64, where=labels_of(groups) >= 0),)
@@ -239,18 +222,17 @@ def changes_of_moved(
     before: np.ndarray,
     after: np.ndarray,
     K: int,
-    recipe: TableRecipe,
     columns: np.ndarray,
+    dtype: np.dtype,
+    weights: np.ndarray,
+    place: Place,
 ) -> tuple:
     """Return the change of the sums of a table that is not kept: made of the cases that moved.
 
     ``columns`` are those of the table in the engine.
     """
     moved = np.flatnonzero((before != after).any(axis=0))
-    if len(moved) == 0:
-        sums = Sums.empty(len(before), K, recipe.weights.shape[1] * (1 + recipe.missing))
-        return sums.totals, sums.counts, np.zeros(len(before), np.int64)
-    before, after = (np.ascontiguousarray(part[:, moved]) for part in (before, after))
     part = engine.part(moved)
-    facts = part.lay_out(columns, recipe.dtype), recipe.weights, recipe.place, recipe.dtype
-    return changes_of(part.table_of(*facts), before, after, K)
+    table = part.table_of(part.lay_out(columns, dtype), weights, place, dtype)
+    before, after = (np.ascontiguousarray(part[:, moved]) for part in (before, after))
+    return changes_of(table, before, after, K)
