@@ -465,8 +465,8 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     """Add to a fit in memory the reads, and what tasks take, of a fit of some blocks."""
     import dask
 
-    from rskc.engines.blocks.data import CountedRows, cut, read_blocks, spaced_blocks
-    from rskc.engines.blocks.schedulers import scheduler_for
+    from rskc.engines.blocks.data import CountedRows, cut, spaced_rows
+    from rskc.engines.blocks.schedulers import DEVICE_MEMORY, scheduler_for
 
     X, (n, p), scheduler, even = table.X, table.shape, scheduler_for(), 1
     n_blocks, wanted = len(X.chunks[0]), LONG_WORK // (p * model.n_clusters)
@@ -479,7 +479,7 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
             wanted, even = min(most, COUNTED_BLOCKS * n // n_blocks), EVEN
     threads, budget = scheduler.n_threads, scheduler.budget()
     # A pass reads in order, by all threads: files are read fastest so. The first read warms up.
-    known = read_blocks(X, spaced_blocks(X, wanted))
+    known = spaced_rows(X, wanted)
     known = known[: len(known) // even * even or None]
     start, timed = CLOCK(), min(threads, n_blocks)
     dask.compute(*map(dask.delayed(len), X.blocks[:timed].to_delayed().ravel()))
@@ -497,7 +497,7 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
             own = model
             settings = {"rskc.memory": int(budget * share) + 1, "scheduler": "threads"}
             if model.device is not None:  # what is kept there is the same share
-                kept = scheduler.device_budget(partial(free_on, model.device)) * share
+                kept = scheduler.budget(DEVICE_MEMORY, partial(free_on, model.device)) * share
                 more = threads * (1 / X.numblocks[0] - 1 / n_blocks)
                 settings["rskc.device-memory"] = int(kept + BLOCKS_IN_WORK * more * X.nbytes) + 1
         with dask.config.set(settings):

@@ -225,8 +225,7 @@ def test_what_stays_on_a_device_may_be_sent_to_another_worker(monkeypatch):
     table = engine.table(engine.equal_weights())
     centers = np.zeros((1, 2, table.n_columns))
     within = table.trim(table.assign(centers), 0).within
-    (joined,) = table.node.parents
-    plain, norms = joined.parents
+    plain, norms = table.node.parents
     with monkeypatch.context() as patch:
         patch.setattr(torch.Tensor, "numpy", None, raising=False)
         for node in (engine.node, plain.parents[0], norms):  # rows, cells, and norms

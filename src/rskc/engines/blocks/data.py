@@ -231,15 +231,11 @@ def graph_of(X: da.Array) -> dict[Any, Any]:
 # ---- What is read of a Dask array
 
 
-def spaced_blocks(X: Any, n: int) -> list[int]:
-    """Return the numbers of evenly spaced blocks that have so many cases together."""
+def spaced_rows(X: Any, n: int) -> np.ndarray:
+    """Read evenly spaced blocks that have so many cases together."""
     lengths = np.array(X.chunks[0])
     number = int(np.clip(np.ceil(n * len(lengths) / lengths.sum()), 1, len(lengths)))
-    return np.unique(np.linspace(0, len(lengths) - 1, number).astype(int)).tolist()
-
-
-def read_blocks(X: Any, numbers: Sequence[int]) -> np.ndarray:
-    """Read some blocks."""
+    numbers = np.unique(np.linspace(0, len(lengths) - 1, number).astype(int)).tolist()
     rows = dask.compute(*(X.blocks[i] for i in numbers))
     return np.ascontiguousarray(np.concatenate(rows))
 

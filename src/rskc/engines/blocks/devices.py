@@ -20,7 +20,7 @@ import numpy as np
 
 from rskc.engines.arrays import ArrayOps, PartlyTrimmed, labels_of, with_labels
 from rskc.engines.blocks.data import cut
-from rskc.engines.blocks.schedulers import DEVICE_MEMORY, memory_budget, scheduler_for
+from rskc.engines.blocks.schedulers import DEVICE_MEMORY, LocalScheduler, scheduler_for
 from rskc.engines.contract import Assignment, Place, Table
 from rskc.engines.device.engine import DeviceEngine, DeviceTable, passes_for
 from rskc.engines.device.ops import DeviceOps, free_bytes, to_host
@@ -49,7 +49,6 @@ class Device:
         self._of_thread = threading.local()
         self._locked: Counter[tuple[int, int]] = Counter()  # first and last byte: how many need it
         self._lock = threading.RLock()  # a finalizer may run while it is held
-        self.n_copied = 0  # bytes that went there
 
     @cached_property
     def ops(self) -> DeviceOps:
@@ -74,7 +73,6 @@ class Device:
 
     def copy(self, rows: np.ndarray) -> Any:
         """Copy rows to the device at the speed of the bus: by way of pinned memory, mostly."""
-        self.n_copied += rows.nbytes
         if self._is_locked(rows):
             return self.torch.from_numpy(rows).to(self.place, non_blocking=True)
         kind = getattr(self.torch, rows.dtype.name)
@@ -160,8 +158,7 @@ def placed(X: np.ndarray, device: str) -> Any:
     """Return an array on the device, if it and its tables fit there; else cut into blocks."""
     if fits_on(device, X):
         return device_named(device).copy(X)
-    budget = memory_budget(partial(free_on, device), DEVICE_MEMORY)
-    share = 3 * budget // (4 * BLOCKS_IN_WORK * DEVICE_THREADS)
+    share = 3 * budget_of(device) // (4 * BLOCKS_IN_WORK * DEVICE_THREADS)
     size = min(max(share, LEAST_BYTES), BLOCK_BYTES) // (X.shape[1] * X.dtype.itemsize)
     blocks = cut(X, max(1, size))
     device_named(device).lock(X, blocks)
@@ -170,8 +167,12 @@ def placed(X: np.ndarray, device: str) -> Any:
 
 def fits_on(device: str, X: np.ndarray) -> bool:
     """Whether an array and its tables fit on a device."""
-    budget = memory_budget(partial(free_on, device), DEVICE_MEMORY)
-    return X.size * (X.dtype.itemsize + 16) <= budget
+    return X.size * (X.dtype.itemsize + 16) <= budget_of(device)
+
+
+def budget_of(device: str) -> int:
+    """Return the bytes of a device of this process that may be used."""
+    return LocalScheduler(dask.get).budget(DEVICE_MEMORY, partial(free_on, device))
 
 
 def here() -> Any:
@@ -179,10 +180,7 @@ def here() -> Any:
     return dask.config.set({"scheduler": "threads"} if scheduler_for().remote else {})
 
 
-@lru_cache
-def device_named(name: str) -> Device:
-    """Return a device of this process; tasks are sent its name."""
-    return Device(name)
+device_named = lru_cache(Device)  # the devices of this process; tasks are sent their names
 
 
 def work_on(name: str) -> AbstractContextManager[None]:
@@ -196,15 +194,14 @@ def free_on(name: str) -> int:
     return free_memory() or 2**32 if free is None else free
 
 
+OF_CASES = np.ndarray | PartlyTrimmed  # arrays of length n
+
+
 class OnDevice:
     """An engine or a table on a device: its methods take and return arrays in memory."""
 
-    owner: Any
-
-    def __init__(self, device: str, owner: Table | None = None):
-        self.device = device
-        if owner is not None:
-            self.owner = owner
+    def __init__(self, device: str, owner: Any):
+        self.device, self.owner, self.width = device, owner, owner.width
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # what Python and Dask look for
@@ -215,27 +212,17 @@ class OnDevice:
         """Call a method of the owner, with values that go to the device."""
         ops = device_named(self.device).ops
         # First: behind the rows they would wait for the bus.
-        there = [ops.from_numpy(value) if is_of_cases(value) else value for value in values]
+        there = [ops.from_numpy(v) if isinstance(v, OF_CASES) else v for v in values]
         return self._in_memory(getattr(self.owner, name)(*there, **options))
-
-    @property
-    def width(self) -> int:
-        """Return the number of columns of sums."""
-        return self.owner.width
 
     def _in_memory(self, value: Any) -> Any:
         if isinstance(value, Table):
             return OnDevice(self.device, value)
         if isinstance(value, Assignment):
             return Assignment(*map(self._in_memory, value))
-        if is_of_cases(value) or hasattr(value, "is_cuda"):
+        if isinstance(value, OF_CASES) or hasattr(value, "is_cuda"):
             return with_labels(value, to_host(labels_of(value)))
         return value
-
-
-def is_of_cases(value: Any) -> bool:
-    """Whether a value is an array of length n."""
-    return isinstance(value, np.ndarray | PartlyTrimmed)
 
 
 class BlockEngine(OnDevice):
@@ -244,11 +231,11 @@ class BlockEngine(OnDevice):
     Where a pass is over a few of the cases, it is made in memory.
     """
 
-    def __init__(
-        self, X: np.ndarray | None, ops: ArrayOps, device: str, missing: bool, frame: Frame
-    ):
-        super().__init__(device)
-        self.X, self.masses = X, ops.masses
+    X: np.ndarray | None
+
+    def __init__(self, X: np.ndarray, ops: ArrayOps, device: str, missing: bool, frame: Frame):
+        self.X, self.masses, self.device = X, ops.masses, device
+        self.width = (1 + missing) * X.shape[1]
         self.options: dict[str, Any] = {"missing": missing, "frame": frame}
 
     @cached_property
@@ -286,8 +273,10 @@ def table_on_device(
     dtype: np.dtype,
     missing: bool,
     n_threads: int,
-) -> DeviceTable:
-    """Return the table of cells that are laid out on a device."""
+    device: str,
+) -> OnDevice:
+    """Return the table of cells that are laid out on a device, for arrays in memory."""
     arrays = DeviceOps(cells, ops.masses)
     rows = arrays.xp.astype(cells, getattr(arrays.xp, dtype.name), copy=False)
-    return DeviceTable(rows, weights, place, arrays, passes_for(rows), missing)
+    table = DeviceTable(rows, weights, place, arrays, passes_for(rows), missing)
+    return OnDevice(device, table)

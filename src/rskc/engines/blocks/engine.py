@@ -15,6 +15,7 @@ from rskc.engines.blocks.data import BlockData
 from rskc.engines.blocks.ops import BlockOps, CaseArray, InBlocks
 from rskc.engines.blocks.order import BRACKET_MARGIN, median, select
 from rskc.engines.blocks.plans import Call, Node, known, same
+from rskc.engines.blocks.schedulers import DEVICE_MEMORY
 from rskc.engines.contract import Place
 from rskc.engines.memory import WORK_BYTES, Frame, MemoryEngine
 from rskc.engines.passes_numpy import MASS_SLACK
@@ -77,7 +78,7 @@ class BlocksTable(SummedInBlocks, contract.Table):
 
     def trim(self, assignment, m):
         groups = self._groups(assignment, m)
-        (within,) = self.blocks.ask(same, self._within(groups, assignment.costs))
+        (within,) = self.arrays.summed(tasks.within, groups, assignment.costs)
         return contract.Grouping(groups, within)
 
     def _groups(self, assignment: contract.Assignment, m: float) -> CaseArray:
@@ -87,17 +88,13 @@ class BlocksTable(SummedInBlocks, contract.Table):
             groups = self.arrays.made(tasks.trim, groups, costs, ties, soon=True, **bar)
         return self.exclude(groups)
 
-    def _within(self, groups: CaseArray, costs: CaseArray) -> Node:
-        """Return the costs of kept cases summed, as the only item of a tuple."""
-        return Node(tasks.within, self.arrays.node, groups.node, costs.node)
-
     def exclude(self, groups):
         return self.made("exclude", groups, soon=True) if self.missing else groups
 
     def regroup(self, assignment, m, sums, before):
         groups = self._groups(assignment, m)
-        moved = self._shifted(sums, before, groups)
-        *change, kept = self.blocks.ask(add, moved, self._within(groups, assignment.costs))
+        kept = Node(tasks.within, self.arrays.node, groups.node, assignment.costs.node)
+        *change, kept = self.blocks.ask(add, self._shifted(sums, before, groups), kept)
         return contract.Regrouping(groups, kept, self.changed(sums, change))
 
     def _shifted(self, sums, before, after):
@@ -176,18 +173,16 @@ class BlocksEngine(SummedInBlocks, contract.Engine):
                 f"sample_weight has shape {masses.shape}; it must have shape ({n},): a number for "
                 "each case."
             )
-        arrays = self._arrays_of(data, masses)
         shape = data.n_cases, data.n_features
-        super().__init__(arrays, shape, data.dtype, data.frame, data.missing)
+        super().__init__(BlockOps(data, masses), shape, data.dtype, data.frame, data.missing)
         self.data, self.blocks, self.n_threads = data, data.blocks, n_threads
         self.n_missing, self.n_unobserved = data.n_missing, data.n_unobserved
         self.observed_features, self.rows = data.observed, data.rows
         self.table_bytes = 0  # that a table takes which is kept
         # Threads within a task only where there are fewer blocks than threads.
         remote = self.blocks.scheduler.remote
-        self.threads_a_task = 1 if remote else max(1, n_threads // len(self.blocks))
-        self.keeps_rows, self.space = data.keep_rows, data.room
-        self.on_device: Any = None  # what wraps a table for arrays in memory
+        self.threads_a_task = 1 if remote else max(1, n_threads // self.blocks.number)
+        self.device, self.keeps_rows, self.space = device, data.keep_rows, data.room
         self.engine_type: Any = partial(tasks.engine_of, n_threads=self.threads_a_task)
         self.table_type: Any = tasks.table_of
         self.table_share = TABLE_SHARE
@@ -203,28 +198,16 @@ class BlocksEngine(SummedInBlocks, contract.Engine):
         from rskc.engines.blocks import devices
 
         self.engine_type = partial(devices.BlockEngine, device=device)
-        self.table_type = devices.table_on_device
-        self.on_device = partial(devices.OnDevice, device)
+        self.table_type = partial(devices.table_on_device, device=device)
         self.blocks.context = partial(devices.work_on, device)
         scheduler, size = self.blocks.scheduler, self.data.n_bytes * (1 + self.missing)
         scheduler.most_threads = devices.DEVICE_THREADS  # of this process
         in_work = scheduler.n_threads * size * self.data.lengths.max() / self.n_cases
-        budget = scheduler.device_budget(partial(devices.free_on, device))
+        budget = scheduler.budget(DEVICE_MEMORY, partial(devices.free_on, device))
         budget -= devices.BLOCKS_IN_WORK * in_work
         self.keeps_rows = size <= budget / 2  # else columns with weight have all the room
         self.space = max(0, int(budget - size * self.keeps_rows))
         self.table_share = DEVICE_SHARE
-
-    @staticmethod
-    def _arrays_of(data: BlockData, masses: np.ndarray | None) -> BlockOps:
-        """Return what is done with arrays; the case weights are kept, in their blocks and here."""
-        blocks, node = data.blocks, None
-        if masses is not None:
-            parts = np.split(masses, np.cumsum(data.all_lengths)[:-1])
-            node = known(parts[i] for i in data.used)
-            node = Node(tasks.seen_rows, node, data.unobserved, keep=True)
-            masses = np.concatenate(blocks.gather(same, node))
-        return BlockOps(blocks, data.lengths, node, masses)
 
     def _engines(self, rows: Node, frame: Frame) -> Node:
         """Return the engine in memory of each block of rows."""
@@ -279,7 +262,7 @@ class BlocksEngine(SummedInBlocks, contract.Engine):
         function = partial(_distinct_rows, most=most)
         # Those of the first block are mostly enough.
         (rows,) = self.blocks.gather(function, self.data.node, only=[0])
-        if len(rows) < most and len(self.blocks) > 1:
+        if len(rows) < most and self.blocks.number > 1:
             rows = set().union(*self.blocks.gather(function, self.data.node))
         return min(len(rows), most)
 
@@ -305,33 +288,21 @@ class BlocksEngine(SummedInBlocks, contract.Engine):
         node = Node(made, cells, self.arrays.node)
         if cells.keep:
             node = Node(tasks.with_known, node, Node(tasks.known_of, node, keep=True))
-        if self.on_device is not None:
-            node = Node(self.on_device, node)
-        stays = self.on_device is not None and self.keeps_rows
-        whole = cells.keep or self.masses is not None or stays
+        whole = cells.keep or self.masses is not None or (self.device and self.keeps_rows)
         of_moved = None if whole else (engines.node, engines.places)
         return BlocksTable(self, node, weights, place, dtype, of_moved)
 
-    def _size(self, columns, dtype):
-        """Return the bytes of cells as the engines in memory lay them out.
+    def lay_out(self, columns, dtype):
+        """Return the node of the cells of tables, kept where there is room.
 
-        That is in blocks and, where it is cheap, row by row too.
+        Engines in memory lay them out in blocks and, where it is cheap, row by row too.
         """
         item = self._cell_type(dtype).itemsize
         size = int(self.n_cases) * len(columns) * item * (1 + self.missing)
-        if self.on_device is not None:
-            return size
-        twice = size <= tasks.ROWS_BYTES * len(self.blocks) or 2 * size <= self.data.n_bytes
-        return 2 * size if twice else size
-
-    def _fits(self, columns, dtype):
-        """Whether cells are kept; those before are given up for them."""
-        return self._size(columns, dtype) <= self.space * self.table_share
-
-    def lay_out(self, columns, dtype):
-        """Return the node of the cells of tables, kept where there is room."""
-        keep = self._fits(columns, dtype)
-        self.table_bytes = self._size(columns, dtype) if keep else 0
+        cheap = size <= tasks.ROWS_BYTES * self.blocks.number or 2 * size <= self.data.n_bytes
+        size *= 2 if cheap and self.device is None else 1
+        keep = size <= self.space * self.table_share  # those before are given up for them
+        self.table_bytes = size if keep else 0
         engines = self._of_columns(columns)
         return Node(Call("lay_out", engines.places, dtype), engines.node, keep=keep)
 

@@ -20,6 +20,7 @@ from rskc.engines.arrays import (
     side_by_side,
     wanted_candidates,
 )
+from rskc.engines.blocks import tasks
 from rskc.engines.blocks.order import median
 from rskc.engines.blocks.plans import Blocks, Call, Node, known, same
 
@@ -80,10 +81,6 @@ class CaseArray(InBlocks):
     # Distances are scaled, which are asked for in any case: the next graph makes them.
     __mul__ = partialmethod(InBlocks.made, operator.mul, soon=True)
 
-    def to_numpy(self) -> np.ndarray:
-        """Return all of it in memory."""
-        return np.concatenate(self.listed(labels_of), axis=-1)
-
 
 class BlockOps(InBlocks, ArrayOps):
     """What the solver does with arrays in blocks: what ``ArrayOps`` does with those of each block.
@@ -92,22 +89,18 @@ class BlockOps(InBlocks, ArrayOps):
     trimmed in part is in one of the blocks.
     """
 
-    def __init__(
-        self,
-        blocks: Blocks,
-        lengths: np.ndarray,
-        masses: Node | None = None,
-        host_masses: np.ndarray | None = None,
-    ):
-        self.blocks, self.lengths = blocks, lengths
-        self.masses, self.host_masses = masses, host_masses
-        self.n = int(lengths.sum())
-        self.firsts = np.cumsum(lengths) - lengths
+    def __init__(self, data: Any, masses: np.ndarray | None):
+        self.blocks, self.lengths, self.n = data.blocks, data.lengths, data.n_cases
+        self.firsts = np.cumsum(self.lengths) - self.lengths
         self.places = known(map(int, self.firsts))
-        # What is done with the arrays of a block.
-        self.node = known([ArrayOps()] * len(lengths))
-        if masses is not None:
-            self.node = Node(ArrayOps, masses)
+        self.node, self.masses = known([ArrayOps()] * len(self.lengths)), None
+        self.host_masses = None
+        if masses is not None:  # they are kept, in their blocks and here
+            parts = np.split(masses, np.cumsum(data.all_lengths)[:-1])
+            of_used = known(parts[i] for i in data.used)
+            self.masses = Node(tasks.seen_rows, of_used, data.unobserved, keep=True)
+            self.node = Node(ArrayOps, self.masses)
+            self.host_masses = np.concatenate(self.blocks.gather(same, self.masses))
 
     as_mask, without, cube_roots = (
         partialmethod(InBlocks.made, name) for name in ("as_mask", "without", "cube_roots")
@@ -118,7 +111,7 @@ class BlockOps(InBlocks, ArrayOps):
     )
 
     def to_numpy(self, array):
-        return array.to_numpy()
+        return np.concatenate(array.listed(labels_of), axis=-1)
 
     def gathered(self, array: CaseArray) -> Any:
         """Return groups or a mask (runs, n) in memory, with what is trimmed in part."""

@@ -172,7 +172,7 @@ def select(
         elif step == 1:
             inside = [part.values[r] for part in sampled]
             search.finish(inside, 0, [part.masses for part in sampled])
-    most = max(LEAST_INSIDE, (INSIDE if blocks.scheduler.remote else INSIDE_HERE) // len(blocks))
+    most = max(LEAST_INSIDE, (INSIDE if blocks.scheduler.remote else INSIDE_HERE) // blocks.number)
     while open_rows := [r for r, search in enumerate(searches) if search.found is None]:
         brackets = [(r, searches[r].low, searches[r].high) for r in open_rows]
         found = blocks.gather(partial(look_inside, brackets=brackets, most=most), *nodes)

@@ -113,21 +113,17 @@ class Program(NamedTuple):
     leaves: list[int]
     steps: list[tuple[int, Callable, list[int]]]
     context: Callable  # in which it is done
-
-
-def keep_program(program: Value, *leaves: Any) -> Any:
-    """Make the values of one block, and return the last as it is kept."""
-    return packed(run_program(program, *leaves))
+    keep: bool
 
 
 def run_program(program: Value, *leaves: Any) -> Any:
-    """Make the values of one block, and return the last."""
-    numbers, steps, context = program.value
+    """Make the values of one block, and return the last, as it is kept if it is."""
+    numbers, steps, context, keep = program.value
     values, number = dict(zip(numbers, map(unpacked, leaves), strict=True)), None
     with one_blas_thread, np.errstate(over="ignore", invalid="ignore"), context():
         for number, function, parents in steps:
             values[number] = function(*(values[parent] for parent in parents))
-    return values[number]
+    return packed(values[number]) if keep else values[number]
 
 
 class Blocks:
@@ -137,11 +133,8 @@ class Blocks:
         self.graph, self.scheduler = graph, scheduler_for()
         self.source = Node(None, held=keys)
         self.context: Callable = nullcontext
-        self._length, self.n_graphs = len(keys), 0
+        self.number, self.n_graphs = len(keys), 0
         self._waiting: list[weakref.ref[Node]] = []
-
-    def __len__(self) -> int:
-        return self._length
 
     def make_soon(self, function: Callable, *parents: Node) -> Node:
         """Return a node that the next graph makes, so that its parents need not be kept."""
@@ -160,7 +153,7 @@ class Blocks:
         return self._run(Node(function, *parents), list, only)
 
     def _run(self, asked: Node, combine: Callable, only: Sequence[int] | None = None) -> Any:
-        blocks = range(len(self)) if only is None else only
+        blocks = range(self.number) if only is None else only
         kept: list[Node] = []
         if only is None:
             waiting = [node for ref in self._waiting if (node := ref()) and node.held is None]
@@ -183,13 +176,13 @@ class Blocks:
         needed, taken = {id(node) for node in _needed(nodes)}, set()
         for node in nodes:
             leaves, steps = _steps(node, made, needed)
-            program = Program([id(leaf) for leaf in leaves], steps, self.context)
-            name, run = _name(node.function), keep_program if node.keep else run_program
+            program = Program([id(leaf) for leaf in leaves], steps, self.context, node.keep)
+            name = _name(node.function)
             graph[f"{name}-program"] = Value(program)
             columns = [made.get(id(leaf)) or [leaf.held[i] for i in blocks] for leaf in leaves]
             made[id(node)] = [(name, i) for i in range(len(blocks))]
             for key, *parts in zip(made[id(node)], *columns, strict=True):
-                graph[key] = make_task(run, f"{name}-program", *parts)
+                graph[key] = make_task(run_program, f"{name}-program", *parts)
                 taken |= {part for part in parts if isinstance(part, tuple)}
         if wanted := taken & self.graph.keys():
             graph |= cull(self.graph, list(wanted))[0]

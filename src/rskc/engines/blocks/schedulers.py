@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 from uuid import uuid4
 
@@ -77,17 +77,17 @@ def scheduler_for() -> LocalScheduler | ClusterScheduler:
     return LocalScheduler(get)
 
 
-def memory_budget(available: Callable[[], int], name: str = MEMORY) -> int:
-    """Return the bytes to use: as configured, else half of what is there."""
-    asked = dask.config.get(name, None)
-    return available() // 2 if asked is None else parse_bytes(asked)
+def memory_here(dask_worker: Any = None) -> int:
+    """Return the bytes that are free in this process, or that a worker may have."""
+    free = free_memory() if dask_worker is None else dask_worker.memory_manager.memory_limit
+    return free or 2**32
 
 
 class LocalScheduler:
     """Threads (or whatever else is configured) of this process."""
 
     remote = False
-    most_threads = CPU_COUNT
+    most_threads = CPU_COUNT  # of this process; workers say themselves how many they have
 
     def __init__(self, get: Callable):
         self.get = get
@@ -116,7 +116,7 @@ class LocalScheduler:
         def run(own: list) -> Sequence:
             return dask.get(cull(graph, own)[0], own)
 
-        threads = _threads(self.n_threads)
+        threads = _threads(self.n_threads, "rskc-blocks")
         made = [threads.submit(run, own) for own in keys]
         try:
             return [future.result() for future in made]
@@ -129,19 +129,18 @@ class LocalScheduler:
         """How many blocks are in work at a time."""
         return min(dask.config.get("num_workers", None) or CPU_COUNT, self.most_threads)
 
-    def budget(self) -> int:
-        """Return the bytes that the engine may use."""
-        return memory_budget(lambda: free_memory() or 2**32)
+    def everywhere(self, function: Callable) -> list[Any]:
+        """Return what a function returns in each process."""
+        return [function()]
 
-    def device_budget(self, free: Callable[[], int]) -> int:
-        """Return the bytes of a device that the engine may use, of those that are free."""
-        return memory_budget(free, DEVICE_MEMORY)
+    def budget(self, name: str = MEMORY, free: Callable[[], int] = memory_here) -> int:
+        """Return the bytes to use: as configured, else half of what is there in all processes."""
+        asked = dask.config.get(name, None)
+        return sum(self.everywhere(free)) // 2 if asked is None else parse_bytes(asked)
 
 
-@lru_cache(maxsize=1)
-def _threads(n: int) -> ThreadPoolExecutor:
-    """Return threads that stay: memory that one has freed is used again by itself only."""
-    return ThreadPoolExecutor(n, "rskc-blocks")
+# Threads that stay: memory that one has freed is used again by itself only.
+_threads = lru_cache(maxsize=1)(ThreadPoolExecutor)
 
 
 def _leave_threads_behind() -> None:
@@ -172,7 +171,7 @@ def _naming_a_lost_cluster() -> Iterator[None]:
         ) from error
 
 
-class ClusterScheduler:
+class ClusterScheduler(LocalScheduler):
     """A client of ``distributed``.
 
     The tasks of a block are sent to the worker that holds what was kept of it, for the cluster
@@ -181,7 +180,6 @@ class ClusterScheduler:
     """
 
     remote = True
-    most_threads = CPU_COUNT  # of this process; workers say themselves how many they have
 
     def __init__(self, client: Any):
         self.client = client
@@ -191,18 +189,9 @@ class ClusterScheduler:
         """How many blocks are in work at a time, on all workers together."""
         return sum(self.client.nthreads().values()) or 1
 
-    def budget(self) -> int:
-        """Return the bytes that the engine may use, on all workers together."""
-
-        def of_workers(dask_scheduler: Any) -> int:
-            limits = (worker.memory_limit for worker in dask_scheduler.workers.values())
-            return sum(limit or 2**32 for limit in limits) or 2**32
-
-        return memory_budget(partial(self.client.run_on_scheduler, of_workers))
-
-    def device_budget(self, free: Callable[[], int]) -> int:
-        """Return the bytes of the devices of all workers that the engine may use."""
-        return memory_budget(lambda: sum(self.client.run(free).values()), DEVICE_MEMORY)
+    def everywhere(self, function: Callable) -> list[Any]:
+        """Return what a function returns in each worker."""
+        return list(self.client.run(function).values())
 
     def run(self, graph: dict, keys: list[list], combine: Callable) -> tuple[list, Any]:
         """Run a graph; return futures of all keys but the last, and of these a sum or a list."""

@@ -21,17 +21,10 @@ class Facts(NamedTuple):
     """What is known of a block of the data."""
 
     length: int
-    unobserved: int  # rows of which nothing is observed
+    unobserved: Any  # rows of which nothing is observed: which in the block, or how many
     missing: int  # cells of the other rows
     observed: np.ndarray  # (p,) whether a feature is observed at all
     infinite: bool
-
-
-class Inspected(NamedTuple):
-    """What is known of a block, and the numbers in it of its unobserved rows."""
-
-    facts: Facts
-    unobserved: np.ndarray
 
 
 def clean(block: Any, dtype: np.dtype) -> np.ndarray:
@@ -41,21 +34,20 @@ def clean(block: Any, dtype: np.dtype) -> np.ndarray:
     return np.ascontiguousarray(np.asarray(block), dtype)
 
 
-def inspect(X: np.ndarray) -> Inspected:
+def inspect(X: np.ndarray) -> Facts:
     """Look at all cells; the sum mostly shows whether there is anything to find."""
     n, p = X.shape
     if np.isfinite(np.sum(X)):
-        return Inspected(Facts(n, 0, 0, np.full(p, n > 0), False), np.empty(0, np.int64))
+        return Facts(n, np.empty(0, np.int64), 0, np.full(p, n > 0), False)
     missing = np.isnan(X)
     rows, observed = np.flatnonzero(missing.all(axis=1)), ~missing.all(axis=0)
     cells = int(np.count_nonzero(missing)) - len(rows) * p
-    infinite = bool(np.isinf(X).any())
-    return Inspected(Facts(n, len(rows), cells, observed, infinite), rows)
+    return Facts(n, rows, cells, observed, bool(np.isinf(X).any()))
 
 
-def facts_and_rows(found: Inspected, X: np.ndarray, cases: np.ndarray) -> tuple:
+def facts_and_rows(found: Facts, X: np.ndarray, cases: np.ndarray) -> tuple:
     """Return what is known of a block, and some of its rows."""
-    return found.facts, X[cases[cases < len(X)]]
+    return found._replace(unobserved=len(found.unobserved)), X[cases[cases < len(X)]]
 
 
 def seen_rows(X: np.ndarray, unobserved: np.ndarray) -> np.ndarray:
@@ -173,12 +165,14 @@ def table_of(cells: tuple, ops: ArrayOps, n_threads: int, **facts: Any) -> Memor
 
 def known_of(table: Any) -> Value:
     """Return what a table knows of each case, so that it need not be computed in each pass."""
+    table = getattr(table, "owner", table)  # of a table on a device
     return Value((table.norms(), table.scale if table.missing else None))
 
 
 def with_known(table: Any, known: tuple) -> Any:
     """Return a table that knows this of each case."""
-    table._norms, table._scale = known
+    owner = getattr(table, "owner", table)
+    owner._norms, owner._scale = known
     return table
 
 
