@@ -465,7 +465,7 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     """Add to a fit in memory the reads, and what tasks take, of a fit of some blocks."""
     import dask
 
-    from rskc.engines.blocks.data import CountedRows, cut, spaced_rows
+    from rskc.engines.blocks.data import counted, cut, spaced_rows
     from rskc.engines.blocks.schedulers import DEVICE_MEMORY, scheduler_for
 
     X, (n, p), scheduler, even = table.X, table.shape, scheduler_for(), 1
@@ -488,7 +488,7 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     small = COUNTED_CELLS // p
     few, rows = (small, 2 * STEP * small) if small < parts.size < n else (None, STEP * small)
     first = known[: rows // even * even or None]
-    n_counted, counted = min(n_blocks, COUNTED_BLOCKS, len(first)), CountedRows(first)
+    n_counted, cells = min(n_blocks, COUNTED_BLOCKS, len(first)), list[int]()
 
     def fit_of(X: Any) -> float:
         """Return how long a fit of some rows takes, in memory or in blocks as all of them."""
@@ -512,9 +512,9 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
         engine, why = "blocks on a device", f"passes over blocks are made on {model.device}"
         seconds, peak = _carried(_searched(parts), parts.size * p, 0.5)
         needs = _Needs(seconds, peak, peak, SPREAD)
-    in_memory, in_blocks = fit_of(first), fit_of(counted.table(n_counted, X))
+    in_memory, in_blocks = fit_of(first), fit_of(counted(first, n_counted, X, cells))
     tasks = max(in_blocks - in_memory, 0.0) * n_blocks / n_counted
-    reads = 1.0 if hasattr(X, "are_views") else counted.cells / first.size
+    reads = 1.0 if hasattr(X, "are_views") else sum(cells) / first.size
     if model.device is not None:
         # Of blocks as large as those of the whole, now that kernels are compiled.
         in_blocks = fit_of(cut(known, -(-len(known) // n_counted)))

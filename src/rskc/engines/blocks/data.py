@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from operator import attrgetter, getitem
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import dask
@@ -13,17 +13,9 @@ import numpy as np
 from rskc.engines.blocks import tasks
 from rskc.engines.blocks.ops import InBlocks, in_blocks
 from rskc.engines.blocks.plans import Blocks, Node, known, same, unpacked
-from rskc.engines.blocks.schedulers import make_task
 from rskc.engines.contract import Latest
 from rskc.engines.memory import Frame, observed_frame, sample_steps
 from rskc.exceptions import unobserved_error
-
-
-class Brought(NamedTuple):
-    """Rows that came with another pass, and the sorted numbers of their cases."""
-
-    numbers: np.ndarray
-    rows: np.ndarray
 
 
 class BlockData(InBlocks):
@@ -43,13 +35,15 @@ class BlockData(InBlocks):
     ):
         self.n_features, self.dtype, self.chunks = X.shape[1], np.dtype(X.dtype), X.chunks[0]
         self._read_columns, self._columns = getattr(X, "of_columns", None), Latest()
-        self._are_views = getattr(X, "are_views", False)  # of an array that is in memory anyway
+        are_views = getattr(X, "are_views", False)  # of an array that is in memory anyway
         self.latest_rows = Latest()
         graph = graph_of(X)
         keys = [(X.name, i, 0) for i in range(len(self.chunks))]
         every = Blocks(graph, keys)
         self.budget = every.scheduler.budget()
-        keep = self._is_kept(sum(self.chunks))
+        # Not while the number of cases is unknown (NaN).
+        cell_bytes = self.n_features * self.dtype.itemsize
+        keep = are_views or sum(self.chunks) * cell_bytes <= self.budget / 2
         clean = partial(tasks.clean, dtype=self.dtype)
         rows = Node(clean, every.source, keep=keep)
         inspected = Node(tasks.inspect, rows, keep=True)
@@ -58,16 +52,18 @@ class BlockData(InBlocks):
         found, brought = zip(*every.gather(tasks.facts_and_rows, *parts), strict=True)
         self._learn(found, missing, drop_unobserved)
         differs = self.n_unobserved > 0 or not np.array_equal(self.all_lengths, self.chunks)
-        self._brought = None if differs else Brought(numbers, np.concatenate(brought))
+        # Rows that came with this pass, and the sorted numbers of their cases.
+        self._brought = None if differs else (numbers, np.concatenate(brought))
         self.blocks = Blocks(graph, [keys[i] for i in self.used])
-        self.n_bytes = size = self.n_cases * self.n_features * self.dtype.itemsize
-        self.keep_rows = self._is_kept(self.n_cases)
-        self.room = self.budget - (size if self.keep_rows else 0)
-        held = Node(None, held=[inspected.held[i] for i in self.used])
-        self.unobserved = Node(attrgetter("unobserved"), held)
-        self.node = Node(clean, self.blocks.source, keep=self.keep_rows)
-        if rows.held is not None:
-            self.node.hold([rows.held[i] for i in self.used])
+        self.n_bytes = self.n_cases * cell_bytes
+        self.keep_rows = are_views or self.n_bytes <= self.budget / 2
+        self.room = self.budget - (self.n_bytes if self.keep_rows else 0)
+        # Whether some columns are read apart from the others: not where all are kept anyway.
+        self.reads_columns = self._read_columns is not None and not self.keep_rows
+        found_of_used = Node(None, held=[inspected.held[i] for i in self.used])
+        self.unobserved = Node(attrgetter("unobserved"), found_of_used)
+        held = None if rows.held is None else [rows.held[i] for i in self.used]
+        self.node = Node(clean, self.blocks.source, keep=self.keep_rows, held=held)
         if self.n_unobserved:
             self.node = Node(tasks.seen_rows, self.node, self.unobserved, keep=self.keep_rows)
         self.frame = frame or self._frame()
@@ -87,11 +83,6 @@ class BlockData(InBlocks):
         steps = sample_steps(n, self.n_features)[: 1 if are_kept else 2]
         numbers = [np.arange(0, n, step) for step in steps]
         return np.unique(np.concatenate(numbers if wanted is None else [*numbers, wanted]))
-
-    def _is_kept(self, n: float) -> bool:
-        """Whether data of n cases are kept; not while their number is unknown (NaN)."""
-        size = n * self.n_features * self.dtype.itemsize
-        return self._are_views or size <= self.budget / 2
 
     def _learn(
         self, found: Sequence[tasks.Facts], missing: bool | None, drop_unobserved: bool
@@ -121,11 +112,6 @@ class BlockData(InBlocks):
             raise unobserved_error(int(every.sum()))
 
     # ---- Columns
-
-    @property
-    def reads_columns(self) -> bool:
-        """Whether some columns are read apart from the others: not where all are kept anyway."""
-        return self._read_columns is not None and not self.keep_rows
 
     def columns(self, columns: np.ndarray) -> Node | None:
         """Return some columns of all cases, if these are read apart; the last are remembered."""
@@ -158,9 +144,10 @@ class BlockData(InBlocks):
         if index is None:
             return np.concatenate(self.blocks.gather(same, node))
         if node is self.node and self._brought is not None:
-            among = np.isin(self._brought.numbers, index, assume_unique=True)
+            numbers, rows = self._brought
+            among = np.isin(numbers, index, assume_unique=True)
             if np.count_nonzero(among) == len(index):
-                return self._brought.rows[among]
+                return rows[among]
         wanted = in_blocks(index, self.lengths)
         some = [i for i, part in enumerate(wanted) if len(part)]
         return np.concatenate(self.blocks.gather(getitem, node, known(wanted), only=some))
@@ -210,7 +197,7 @@ class BlockData(InBlocks):
         }
         for i, part in zip(self.used, node.held, strict=True):
             # Labels are kept in fewer bytes than the user gets.
-            graph[name, int(i)] = make_task(unpacked, part)
+            graph[name, int(i)] = unpacked, part
         return da.Array(graph, name, (lengths,), dtype)
 
 
@@ -253,27 +240,23 @@ def cut(X: np.ndarray, size: int) -> da.Array:
     return blocks
 
 
-class CountedRows:
-    """Rows in blocks; it counts the cells that are read of them."""
+def counted(rows: np.ndarray, n_blocks: int, like: Any, cells: list[int]) -> Any:
+    """Return a Dask array of rows that notes how many cells are read of it each time.
 
-    def __init__(self, rows: np.ndarray):
-        self.rows, self.cells = rows, 0
+    Its columns are read apart if those of another are.
+    """
+    blocks: Any = cut(rows, -(-len(rows) // n_blocks))
 
-    def table(self, n_blocks: int, like: Any) -> Any:
-        """Return a Dask array of the rows, whose columns are read apart if those of another are."""
-        rows: Any = cut(self.rows, -(-len(self.rows) // n_blocks))
+    def read(block: np.ndarray, columns: Any) -> np.ndarray:
+        cells.append(block[:, columns].size)
+        return block[:, columns].copy()
 
-        def some(columns: Any) -> Any:
-            chunks = rows.chunks[0], (self.rows[:1, columns].shape[1],)
-            meta = np.empty((0, 0), rows.dtype)
-            return rows.map_blocks(self._read, columns, chunks=chunks, dtype=rows.dtype, meta=meta)
+    def some(columns: Any) -> Any:
+        how = {"dtype": rows.dtype, "meta": np.empty((0, 0), rows.dtype)}
+        how["chunks"] = blocks.chunks[0], (rows[:1, columns].shape[1],)
+        return blocks.map_blocks(read, columns, **how)
 
-        X = some(slice(None))
-        if hasattr(like, "of_columns"):
-            X.of_columns = some
-        return X
-
-    def _read(self, rows: np.ndarray, columns: Any) -> np.ndarray:
-        rows = rows[:, columns].copy()
-        self.cells += rows.size
-        return rows
+    X = some(slice(None))
+    if hasattr(like, "of_columns"):
+        X.of_columns = some
+    return X

@@ -21,7 +21,7 @@ import numpy as np
 from rskc.engines.arrays import ArrayOps, PartlyTrimmed, labels_of, with_labels
 from rskc.engines.blocks.data import cut
 from rskc.engines.blocks.schedulers import DEVICE_MEMORY, LocalScheduler, scheduler_for
-from rskc.engines.contract import Assignment, Place, Table
+from rskc.engines.contract import Assignment, Table
 from rskc.engines.device.engine import DeviceEngine, DeviceTable, passes_for
 from rskc.engines.device.ops import DeviceOps, free_bytes, to_host
 from rskc.engines.memory import Frame, MemoryEngine
@@ -46,14 +46,10 @@ class Device:
 
         self.torch, self.place = torch, torch.device(name)
         self.is_cuda = self.place.type == "cuda"
+        self.ops = DeviceOps(torch.empty(0, device=self.place))  # brings arrays of length n here
         self._of_thread = threading.local()
         self._locked: Counter[tuple[int, int]] = Counter()  # first and last byte: how many need it
         self._lock = threading.RLock()  # a finalizer may run while it is held
-
-    @cached_property
-    def ops(self) -> DeviceOps:
-        """What brings arrays of length n here."""
-        return DeviceOps(self.torch.empty(0, device=self.place))
 
     @contextmanager
     def work(self) -> Iterator[None]:
@@ -243,11 +239,12 @@ class BlockEngine(OnDevice):
         """The engine on the device."""
         X, device = self.X, device_named(self.device)
         assert X is not None
-
-        def make() -> DeviceEngine:
-            return DeviceEngine(device.copy(X), masses=self.masses, **self.options)
-
-        return device.latest(make, X, self.masses, self.options["frame"])
+        return device.latest(
+            lambda: DeviceEngine(device.copy(X), masses=self.masses, **self.options),
+            X,
+            self.masses,
+            self.options["frame"],
+        )
 
     def stay(self, forget: bool) -> BlockEngine:
         """Copy the rows now, for all passes; in memory they may be forgotten."""
@@ -266,17 +263,9 @@ class BlockEngine(OnDevice):
 
 
 def table_on_device(
-    cells: Any,
-    ops: ArrayOps,
-    weights: np.ndarray,
-    place: Place,
-    dtype: np.dtype,
-    missing: bool,
-    n_threads: int,
-    device: str,
+    cells: Any, ops: ArrayOps, device: str, dtype: np.dtype, **facts: Any
 ) -> OnDevice:
     """Return the table of cells that are laid out on a device, for arrays in memory."""
     arrays = DeviceOps(cells, ops.masses)
     rows = arrays.xp.astype(cells, getattr(arrays.xp, dtype.name), copy=False)
-    table = DeviceTable(rows, weights, place, arrays, passes_for(rows), missing)
-    return OnDevice(device, table)
+    return OnDevice(device, DeviceTable(rows, arrays=arrays, passes=passes_for(rows), **facts))

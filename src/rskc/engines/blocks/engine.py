@@ -12,7 +12,7 @@ from rskc.engines import contract
 from rskc.engines.arrays import ArrayOps
 from rskc.engines.blocks import tasks
 from rskc.engines.blocks.data import BlockData
-from rskc.engines.blocks.ops import BlockOps, CaseArray, InBlocks
+from rskc.engines.blocks.ops import BlockOps, CaseArray, InBlocks, in_blocks
 from rskc.engines.blocks.order import BRACKET_MARGIN, median, select
 from rskc.engines.blocks.plans import Call, Node, known, same
 from rskc.engines.blocks.schedulers import DEVICE_MEMORY
@@ -47,16 +47,8 @@ class SummedInBlocks(InBlocks, contract.CaseData):
 class BlocksTable(SummedInBlocks, contract.Table):
     """Tables of the columns that carry weight, one for each block."""
 
-    def __init__(
-        self,
-        engine: Any,
-        node: Node,
-        weights: np.ndarray,
-        place: Place,
-        dtype: np.dtype,
-        of_moved: tuple[Node, np.ndarray] | None,
-    ):
-        super().__init__(engine.arrays, engine.n_cases, weights, place, engine.missing)
+    def __init__(self, engine: Any, node: Node, dtype: Any, of_moved: tuple | None, **facts: Any):
+        super().__init__(engine.arrays, engine.n_cases, **facts)
         self.engine, self.blocks, self.node, self.dtype = engine, engine.blocks, node, dtype
         # Of a table that is not kept: engines, and its columns in these.
         self.of_moved = of_moved
@@ -84,8 +76,8 @@ class BlocksTable(SummedInBlocks, contract.Table):
     def _groups(self, assignment: contract.Assignment, m: float) -> CaseArray:
         groups, costs = assignment
         if m > 0:
-            ties, bar, _ = self.engine.cut(costs.node, m)
-            groups = self.arrays.made(tasks.trim, groups, costs, ties, soon=True, **bar)
+            out = self.engine.farthest(costs, m).mask
+            groups = self.arrays.made("without", groups, out, soon=True)
         return self.exclude(groups)
 
     def exclude(self, groups):
@@ -181,10 +173,10 @@ class BlocksEngine(SummedInBlocks, contract.Engine):
         self.table_bytes = 0  # that a table takes which is kept
         # Threads within a task only where there are fewer blocks than threads.
         remote = self.blocks.scheduler.remote
-        self.threads_a_task = 1 if remote else max(1, n_threads // self.blocks.number)
+        threads = 1 if remote else max(1, n_threads // self.blocks.number)
         self.device, self.keeps_rows, self.space = device, data.keep_rows, data.room
-        self.engine_type: Any = partial(tasks.engine_of, n_threads=self.threads_a_task)
-        self.table_type: Any = tasks.table_of
+        self.engine_type: Any = partial(tasks.engine_of, n_threads=threads)
+        self.table_type: Any = partial(tasks.table_of, n_threads=threads)
         self.table_share = TABLE_SHARE
         if device is not None:
             self._use_device(device)
@@ -282,15 +274,15 @@ class BlocksEngine(SummedInBlocks, contract.Engine):
     def columns_table(self, weights, dtype):
         columns = self._columns(weights)
         weights, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
-        facts = {"weights": weights, "place": place, "dtype": dtype, "missing": self.missing}
-        made = partial(self.table_type, n_threads=self.threads_a_task, **facts)
+        facts = {"weights": weights, "place": place, "missing": self.missing}
+        made = partial(self.table_type, dtype=dtype, **facts)
         cells, engines = self._cells(columns, dtype), self._of_columns(columns)
         node = Node(made, cells, self.arrays.node)
         if cells.keep:
             node = Node(tasks.with_known, node, Node(tasks.known_of, node, keep=True))
         whole = cells.keep or self.masses is not None or (self.device and self.keeps_rows)
         of_moved = None if whole else (engines.node, engines.places)
-        return BlocksTable(self, node, weights, place, dtype, of_moved)
+        return BlocksTable(self, node, dtype, of_moved, **facts)
 
     def lay_out(self, columns, dtype):
         """Return the node of the cells of tables, kept where there is room.
@@ -316,9 +308,15 @@ class BlocksEngine(SummedInBlocks, contract.Engine):
         return CaseArray(self.blocks, node)
 
     def farthest(self, distances, m):
-        ties, bar, largest = self.cut(distances.node, m)
+        """Find the least of the m largest of each run; of those that tie with it the first."""
+        every = self.n_cases, lambda counts: np.full(len(counts), m)
+        found = select(self.blocks, distances.node, *every, self.arrays.masses)
+        values = np.where(np.isnan(found.values), np.inf, found.values).astype(found.values.dtype)
+        before = np.cumsum(found.ties, axis=0) - found.ties
+        ties = known(np.clip(m - found.above - before, 0, found.ties))
+        bar = {"values": values, "slack": MASS_SLACK * m}
         mask = self.arrays.made(tasks.cut_off, distances, ties, soon=True, **bar)
-        return contract.Farthest(mask, largest)
+        return contract.Farthest(mask, found.largest)
 
     def take_out_farthest(self, groups, labels, sums, m):
         """Read the data once, where they are not kept, for distances and for what is taken out.
@@ -331,9 +329,11 @@ class BlocksEngine(SummedInBlocks, contract.Engine):
         if m == 0 or sample is None or read_anyway:
             return super().take_out_farthest(groups, labels, sums, m)
         K, means = sums.counts.shape[1], sums.means()
-        low, high = sample.bracket(self.arrays.at(labels, sample.cases), means, m, self.n_cases)
+        cases = known(in_blocks(sample.cases, self.data.lengths))
+        of_sample = np.concatenate(labels.listed(np.take, cases, axis=1), axis=1)
+        bracket = sample.bracket(of_sample, means, m, self.n_cases)
         facts = {"centers": means, "weights": self.equal_weights()}
-        made = partial(tasks.examined, **facts, low=low, high=high, K=K)
+        made = partial(tasks.examined, K=K, bracket=bracket, **facts)
         both = Node(made, self.node, groups.node, labels.node, keep=True)
         distances = CaseArray(self.blocks, Node(attrgetter("distances"), both))
         far, largest = self.farthest(distances, m)
@@ -343,21 +343,6 @@ class BlocksEngine(SummedInBlocks, contract.Engine):
             return self._without(groups, far, largest, sums)
         sums.change(*self.blocks.ask(partial(tasks.taken_out, K=K), both, groups.node, far.node))
         return contract.Remaining(far, kept, sums)
-
-    def cut(self, costs: Node, m: float) -> tuple[Node, dict[str, Any], np.ndarray]:
-        """Find the least of the m largest costs of each run.
-
-        Return how many ties with it are cut off in each block, by what values cases are, and the
-        largest costs.
-        """
-        every = self.n_cases, lambda counts: np.full(len(counts), m)
-        found = select(self.blocks, costs, *every, self.arrays.masses)
-        values = np.where(np.isnan(found.values), np.inf, found.values).astype(found.values.dtype)
-        # The first of the ties are among the m largest.
-        before = np.cumsum(found.ties, axis=0) - found.ties
-        ties = np.clip(m - found.above - before, 0, found.ties)
-        bar = {"values": values, "slack": MASS_SLACK * m}
-        return known(ties), bar, found.largest
 
     # ---- Missing cells
 

@@ -125,11 +125,6 @@ class BlockOps(InBlocks, ArrayOps):
         lefts = [left for _, left in slots]
         return PartlyTrimmed(plain, side_by_side(cuts, runs), side_by_side(lefts, runs))
 
-    def at(self, array: CaseArray, cases: np.ndarray) -> np.ndarray:
-        """Return an array (runs, n) at some cases, in the order of their numbers."""
-        numbers = known(in_blocks(cases, self.lengths))
-        return np.concatenate(array.listed(np.take, numbers, axis=1), axis=1)
-
     def from_numpy(self, array):
         parts = np.split(labels_of(array), self.firsts[1:], axis=-1)
         own: list[Any] = [part.copy() for part in parts]
@@ -177,7 +172,7 @@ class BlockOps(InBlocks, ArrayOps):
 
     def spread(self, costs):
         middle = self.middle(costs)
-        deviations = Node(partial(_deviations, middle=middle), costs.node)
+        deviations = Node(np.abs, Node(Call(operator.sub, middle), costs.node))
         return middle, median(self.blocks, deviations, self.n, self.masses)
 
 
@@ -186,8 +181,3 @@ class BlockOps(InBlocks, ArrayOps):
 
 def _join(ops, *parts):
     return ops.join(parts)
-
-
-def _deviations(costs, middle):
-    deviations = costs - middle
-    return np.abs(deviations, out=deviations)

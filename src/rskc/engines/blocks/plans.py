@@ -15,14 +15,14 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
 from dask.optimization import cull
 
 from rskc.engines.arrays import labels_of, with_labels
-from rskc.engines.blocks.schedulers import Value, add, make_task, scheduler_for
+from rskc.engines.blocks.schedulers import Value, add, scheduler_for
 from rskc.engines.memory import one_blas_thread
 
 
@@ -84,10 +84,6 @@ class Node:
             return self.among[0], (self.among[1],)
         return self.function, self.parents
 
-    def hold(self, values: Sequence[Any]) -> None:
-        """Take the values; what they were made from is no longer needed."""
-        self.held, self.function, self.parents = values, None, ()
-
 
 def known(values: Iterable[Any]) -> Node:
     """Return a node whose values are known here, and small."""
@@ -107,17 +103,12 @@ class Call:
         return self.function(first, *values, **self.options)
 
 
-class Program(NamedTuple):
-    """What a task does with the leaves of a block; values have the numbers of their nodes."""
-
-    leaves: list[int]
-    steps: list[tuple[int, Callable, list[int]]]
-    context: Callable  # in which it is done
-    keep: bool
-
-
 def run_program(program: Value, *leaves: Any) -> Any:
-    """Make the values of one block, and return the last, as it is kept if it is."""
+    """Make the values of one block, and return the last, as it is kept if it is.
+
+    Values have the numbers of their nodes. The program says those of the leaves, then the steps,
+    each a number, a function and the numbers of its arguments, and the context of all this.
+    """
     numbers, steps, context, keep = program.value
     values, number = dict(zip(numbers, map(unpacked, leaves), strict=True)), None
     with one_blas_thread, np.errstate(over="ignore", invalid="ignore"), context():
@@ -163,7 +154,8 @@ class Blocks:
         self.n_graphs += 1
         held, result = self.scheduler.run(graph, keys, combine)
         for node, values in zip(kept, held, strict=True):
-            node.hold(values)
+            # What they were made from is no longer needed.
+            node.held, node.function, node.parents = values, None, ()
         return result
 
     def _graph(self, nodes: list[Node], blocks: Sequence[int]) -> tuple[dict, list[list]]:
@@ -176,24 +168,20 @@ class Blocks:
         needed, taken = {id(node) for node in _needed(nodes)}, set()
         for node in nodes:
             leaves, steps = _steps(node, made, needed)
-            program = Program([id(leaf) for leaf in leaves], steps, self.context, node.keep)
-            name = _name(node.function)
+            program = [id(leaf) for leaf in leaves], steps, self.context, node.keep
+            # As a dashboard shows it, and unlike any other.
+            function = getattr(node.function, "function", node.function)
+            title = getattr(getattr(function, "func", function), "__name__", str(function))
+            name = f"rskc-{title.strip('_')}-{uuid4().hex}"
             graph[f"{name}-program"] = Value(program)
             columns = [made.get(id(leaf)) or [leaf.held[i] for i in blocks] for leaf in leaves]
             made[id(node)] = [(name, i) for i in range(len(blocks))]
             for key, *parts in zip(made[id(node)], *columns, strict=True):
-                graph[key] = make_task(run_program, f"{name}-program", *parts)
+                graph[key] = run_program, f"{name}-program", *parts
                 taken |= {part for part in parts if isinstance(part, tuple)}
         if wanted := taken & self.graph.keys():
             graph |= cull(self.graph, list(wanted))[0]
         return graph, [made[id(node)] for node in nodes]
-
-
-def _name(function: Any) -> str:
-    """Return a name for the tasks of a function, as a dashboard shows it, and unlike any other."""
-    function = getattr(function, "func", getattr(function, "function", function))
-    name = getattr(function, "__name__", str(function))
-    return f"rskc-{name.strip('_')}-{uuid4().hex}"
 
 
 def same(value: Any) -> Any:

@@ -1,4 +1,8 @@
-"""The scheduler that the user has: threads and processes of this machine, or a cluster."""
+"""The scheduler that the user has: threads and processes of this machine, or a cluster.
+
+A task of a graph is a tuple of a function and its arguments; keys among these stand for what they
+make.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +42,6 @@ class Value:
     """A value in a graph that Dask must not look into."""
 
     value: Any
-
-
-def make_task(function: Callable, *arguments: Any) -> tuple:
-    """Return a task of a Dask graph; keys among its arguments stand for what they make.
-
-    Every task is made here, and read by ``_homes`` alone.
-    """
-    return function, *arguments
 
 
 def add(parts: Sequence[Any]) -> Any:
@@ -95,34 +91,26 @@ class LocalScheduler:
     def run(self, graph: dict, keys: list[list], combine: Callable) -> tuple[list, Any]:
         """Run a graph; return what is made of all keys but the last, and of these a sum or a list.
 
-        Keys come block by block.
-        """
-        each = self._of_blocks(graph, [list(block) for block in zip(*keys, strict=True)])
-        *kept, parts = zip(*each, strict=True)
-        held = [[Value(part) for part in column] for column in kept]
-        return held, add_all(parts) if combine is add else combine(parts)
-
-    def _of_blocks(self, graph: dict, keys: list[list]) -> list[Sequence]:
-        """Run a graph; return the values that belong to each block.
-
         Threads take the blocks in their order, which Dask's do not: files are read fastest so.
         Those who watch Dask's tasks, by a progress bar for instance, get to see all of them.
         """
+        by_block, n_threads = [list(block) for block in zip(*keys, strict=True)], self.n_threads
         if self.get is not dask.base.named_schedulers["threads"]:
-            return self.get(graph, keys)
-        if Callback.active:
-            return self.get(graph, keys, num_workers=self.n_threads)
-
-        def run(own: list) -> Sequence:
-            return dask.get(cull(graph, own)[0], own)
-
-        threads = _threads(self.n_threads, "rskc-blocks")
-        made = [threads.submit(run, own) for own in keys]
-        try:
-            return [future.result() for future in made]
-        finally:
-            for future in made:
-                future.cancel()
+            each = self.get(graph, by_block)
+        elif Callback.active:
+            each = self.get(graph, by_block, num_workers=n_threads)
+        else:
+            threads = _threads(n_threads, "rskc-blocks")
+            graphs = [cull(graph, block)[0] for block in by_block]
+            made = [threads.submit(dask.get, *each) for each in zip(graphs, by_block, strict=True)]
+            try:
+                each = [future.result() for future in made]
+            finally:
+                for future in made:
+                    future.cancel()
+        *kept, parts = zip(*each, strict=True)
+        held = [[Value(part) for part in column] for column in kept]
+        return held, add_all(parts) if combine is add else combine(parts)
 
     @property
     def n_threads(self) -> int:
@@ -198,11 +186,11 @@ class ClusterScheduler(LocalScheduler):
         homes, name = self._homes(graph, keys), f"rskc-{combine.__name__}-{uuid4().hex}"
 
         def add_some(parts: list) -> tuple:
-            graph[name, len(graph)] = make_task(add, parts)
+            graph[name, len(graph)] = add, parts
             return name, len(graph) - 1
 
         if combine is list:
-            graph[name] = make_task(list, keys[-1])
+            graph[name] = list, keys[-1]
         last = name if combine is list else add_all(keys[-1], add_some)
         at_home = {key: graph.pop(key) for key in homes}
         where = {"workers": homes.get, "allow_other_workers": True}  # as long as these live

@@ -1,12 +1,13 @@
 """What is done with one block, beyond calling the passes of the engines in memory."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rskc.engines.arrays import ArrayOps, PartlyTrimmed, Sums, labels_of
 from rskc.engines.blocks.schedulers import Value
-from rskc.engines.contract import Listed, Place
+from rskc.engines.contract import Listed
 from rskc.engines.memory import MemoryEngine, MemoryTable
 from rskc.engines.passes import PASSES
 from rskc.exceptions import not_numpy
@@ -117,14 +118,12 @@ def examined(
     engine: Any,
     groups: np.ndarray,
     labels: np.ndarray,
-    centers: np.ndarray,
-    weights: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
     K: int,
+    bracket: Sequence[np.ndarray],
+    **facts: np.ndarray,
 ) -> Examined:
     """Find distances, and what it takes to sum over those above a value in the bracket."""
-    distances = engine.distances(labels, centers=centers, weights=weights)
+    distances, (low, high) = engine.distances(labels, **facts), bracket
     beyond = distances > high[:, None]
     near = np.flatnonzero(((distances >= low[:, None]) & ~beyond).any(axis=0))
     sums = engine.sums(np.where(beyond, groups, np.int32(-1)), K)
@@ -200,11 +199,6 @@ def cut_off(
     return PartlyTrimmed(mask, cut, left)
 
 
-def trim(ops: ArrayOps, labels: np.ndarray, costs: np.ndarray, ties: np.ndarray, **bar: Any) -> Any:
-    """Return the labels, with -1 for what is cut off."""
-    return ops.without(labels, cut_off(ops, costs, ties, **bar))
-
-
 def within(ops: ArrayOps, groups: Any, costs: np.ndarray) -> tuple:
     """Sum the costs of kept cases, times their masses, as the only item of a tuple."""
     own = costs if ops.masses is None else ops.kept_masses(groups) * costs
@@ -212,14 +206,7 @@ def within(ops: ArrayOps, groups: Any, costs: np.ndarray) -> tuple:
 
 
 def changes_of_moved(
-    engine: Any,
-    before: np.ndarray,
-    after: np.ndarray,
-    K: int,
-    columns: np.ndarray,
-    dtype: np.dtype,
-    weights: np.ndarray,
-    place: Place,
+    engine: Any, before: np.ndarray, after: np.ndarray, K: int, columns: np.ndarray, **facts: Any
 ) -> tuple:
     """Return the change of the sums of a table that is not kept: made of the cases that moved.
 
@@ -227,6 +214,6 @@ def changes_of_moved(
     """
     moved = np.flatnonzero((before != after).any(axis=0))
     part = engine.part(moved)
-    table = part.table_of(part.lay_out(columns, dtype), weights, place, dtype)
+    table = part.table_of(part.lay_out(columns, facts["dtype"]), **facts)
     before, after = (np.ascontiguousarray(part[:, moved]) for part in (before, after))
     return changes_of(table, before, after, K)

@@ -14,14 +14,7 @@ from rskc.engines.device.kernels.distances import own_distances
 from rskc.engines.device.kernels.selection import trim
 from rskc.engines.device.kernels.totals import shift, sums
 
-__all__ = [
-    "COLUMNS_MULTIPLE",
-    "assign",
-    "own_distances",
-    "shift",
-    "sums",
-    "trim",
-]
+__all__ = ["COLUMNS_MULTIPLE", "assign", "own_distances", "shift", "sums", "trim"]
 
 # Tables whose number of columns is a multiple of this are read twice as fast as others.
 COLUMNS_MULTIPLE = 4
