@@ -64,7 +64,7 @@ class BlocksTable(SummedInBlocks, contract.Table):
         """Only note what to do: what asks for labels or costs first does it on its way."""
         both = Node(Call("assign", centers=centers), self.node, keep=True)
         # In this process what nobody asks for is let go; on a cluster each would be one more task.
-        make = partial(Node, keep=True) if self.blocks.scheduler.remote else self.blocks.make_soon
+        make: Any = Node if self.blocks.scheduler.remote else self.blocks.make_soon
         parts = (make(attrgetter(name), both) for name in contract.Assignment._fields)
         return contract.Assignment(*(CaseArray(self.blocks, part) for part in parts))
 
