@@ -465,13 +465,13 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     """Add to a fit in memory the reads, and what tasks take, of a fit of some blocks."""
     import dask
 
-    from rskc.engines.blocks.data import CountedRows, read_blocks, spaced_blocks
-    from rskc.engines.blocks.schedulers import scheduler_for
+    from rskc.engines.blocks.data import counted, cut, spaced_rows
+    from rskc.engines.blocks.schedulers import DEVICE_MEMORY, scheduler_for
 
     X, (n, p), scheduler, even = table.X, table.shape, scheduler_for(), 1
     n_blocks, wanted = len(X.chunks[0]), LONG_WORK // (p * model.n_clusters)
     if model.device is not None:
-        from rskc.engines.blocks.devices import BLOCKS_IN_WORK, DEVICE_THREADS, cut, free_on
+        from rskc.engines.blocks.devices import BLOCKS_IN_WORK, DEVICE_THREADS, free_on
 
         scheduler.most_threads = DEVICE_THREADS
         if model.device.startswith("cuda"):
@@ -479,7 +479,7 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
             wanted, even = min(most, COUNTED_BLOCKS * n // n_blocks), EVEN
     threads, budget = scheduler.n_threads, scheduler.budget()
     # A pass reads in order, by all threads: files are read fastest so. The first read warms up.
-    known = read_blocks(X, spaced_blocks(X, wanted))
+    known = spaced_rows(X, wanted)
     known = known[: len(known) // even * even or None]
     start, timed = CLOCK(), min(threads, n_blocks)
     dask.compute(*map(dask.delayed(len), X.blocks[:timed].to_delayed().ravel()))
@@ -488,7 +488,7 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     small = COUNTED_CELLS // p
     few, rows = (small, 2 * STEP * small) if small < parts.size < n else (None, STEP * small)
     first = known[: rows // even * even or None]
-    n_counted, counted = min(n_blocks, COUNTED_BLOCKS, len(first)), CountedRows(first)
+    n_counted, cells = min(n_blocks, COUNTED_BLOCKS, len(first)), list[int]()
 
     def fit_of(X: Any) -> float:
         """Return how long a fit of some rows takes, in memory or in blocks as all of them."""
@@ -497,7 +497,7 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
             own = model
             settings = {"rskc.memory": int(budget * share) + 1, "scheduler": "threads"}
             if model.device is not None:  # what is kept there is the same share
-                kept = scheduler.device_budget(partial(free_on, model.device)) * share
+                kept = scheduler.budget(DEVICE_MEMORY, partial(free_on, model.device)) * share
                 more = threads * (1 / X.numblocks[0] - 1 / n_blocks)
                 settings["rskc.device-memory"] = int(kept + BLOCKS_IN_WORK * more * X.nbytes) + 1
         with dask.config.set(settings):
@@ -512,9 +512,9 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
         engine, why = "blocks on a device", f"passes over blocks are made on {model.device}"
         seconds, peak = _carried(_searched(parts), parts.size * p, 0.5)
         needs = _Needs(seconds, peak, peak, SPREAD)
-    in_memory, in_blocks = fit_of(first), fit_of(counted.table(n_counted, X))
+    in_memory, in_blocks = fit_of(first), fit_of(counted(first, n_counted, X, cells))
     tasks = max(in_blocks - in_memory, 0.0) * n_blocks / n_counted
-    reads = 1.0 if hasattr(X, "are_views") else counted.cells / first.size
+    reads = 1.0 if hasattr(X, "are_views") else sum(cells) / first.size
     if model.device is not None:
         # Of blocks as large as those of the whole, now that kernels are compiled.
         in_blocks = fit_of(cut(known, -(-len(known) // n_counted)))

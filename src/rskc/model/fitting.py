@@ -94,7 +94,6 @@ def fit(
         engine = make_engine(model, counted, weights.masses, n_searched)
         engine.stand_for_more(share)
         problem = make_problem(model, engine)
-        engine.expect(problem.n_clusters, problem.n_trim)
         with overflow_explained(model, engine, counted, names):
             starts = make_starts(model, counted, engine, problem, n_searched)
             result = _solve(model, engine, problem, starts, warm)
