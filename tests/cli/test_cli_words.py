@@ -87,7 +87,7 @@ def test_the_page_says_what_was_read_and_its_numbers_are_those_of_the_files():
     assert taken["city"] == "a category of 2 values"
     assert {taken[name] for name in "abcd"} == {"a number"}
     assert (read["n_cases"], read["n_columns"]) == (N, made.shape[1])
-    assert read["missing"] == {"n_cells": 6, "words": "6 cells (3%), in c (6)"}
+    assert read["missing"] == {"n_cells": 6, "words": "6 cells"}
     assert len(read["notes"]) >= 3
     part = page.split('id="read"')[1].split('id="charts"')[0]
     for words in (read["sentence"], read["prepared"], *read["notes"], *taken.values(), *taken):

@@ -21,10 +21,9 @@ from typer.core import TyperGroup
 
 from rskc.cli import silence_stdout
 from rskc.cli._options import NAMES, RESULTS, option, option_name
-from rskc.exceptions import ClusterError, ColumnWarning, Phrased
+from rskc.exceptions import ColumnWarning, Phrased
 
-# Seconds after which a log says what is under way, and then how far it is.
-PATIENCE, MINUTE = 1.0, 60.0
+PATIENCE = 1.0  # seconds after which a log says what is under way
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,6 @@ class Console:
     panel = RESULTS
     quiet: bool = option("Print errors only.", False, "--quiet", "-q")
     json: bool = option("Print the result as JSON.", False)
-    debug: bool = option("Show where an error came from.", False)
 
     @property
     def silent(self) -> bool:
@@ -67,11 +65,10 @@ class Console:
             typer.echo(json_text(facts))
 
     @contextmanager
-    def busy(self, what: str, seconds: float = 0.0) -> Iterator[Callable[[int, int], None]]:
+    def busy(self, what: str) -> Iterator[Callable[[int, int], None]]:
         """Show that something is under way, and how far it is, if what is yielded is told so.
 
-        ``seconds`` is the time that it is likely to take, if that is known. On a terminal there is
-        a bar, in a log there are lines.
+        On a terminal there is a bar, in a log there are lines.
         """
         if self.silent:
             yield lambda done, total: None
@@ -82,11 +79,13 @@ class Console:
             return
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        about = TextColumn(f"of about {seconds:.0f} s" * (seconds > 0))
-        columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn()
-        with Progress(
-            *columns, TimeElapsedColumn(), about, console=_rich(sys.stderr), transient=True
-        ) as progress:
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+        )
+        with Progress(*columns, console=_rich(sys.stderr), transient=True) as progress:
             task = progress.add_task(what, total=None)
 
             def update(done: int, total: int) -> None:
@@ -98,16 +97,14 @@ class Console:
 
 @contextmanager
 def _logged(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Write a line once the work has taken a while; then one for each quarter or each minute."""
-    start = written = time.monotonic()
-    quarter, log = 0, partial(print, file=sys.stderr, flush=True)
+    """Write a line once the work has taken a while; then one for each tenth."""
+    start, tenth, log = time.monotonic(), 0, partial(print, file=sys.stderr, flush=True)
 
     def update(done: int, total: int) -> None:
-        nonlocal quarter, written
-        now, before, quarter = time.monotonic(), quarter, 4 * done // total if total else 0
-        if (before < quarter < 4 and now - start > PATIENCE) or now - written > MINUTE:
-            written = now
-            log(f"rskc: {what}: {done:,} of {total:,} after {now - start:.0f} s")
+        nonlocal tenth
+        seconds, before, tenth = time.monotonic() - start, tenth, 10 * done // max(total, 1)
+        if before < tenth < 10 and seconds > PATIENCE:
+            log(f"rskc: {what}: {done:,} of {total:,} after {seconds:.0f} s")
 
     timer = threading.Timer(PATIENCE, log, [f"rskc: {what} ..."])
     timer.daemon = True
@@ -163,7 +160,7 @@ def recorded_warnings() -> Iterator[list[Warning]]:
 
 
 # What data and settings may cause; anything else is a mistake of ours.
-EXPECTED = (ValueError, OSError, ImportError, MemoryError, ClusterError)
+EXPECTED = (ValueError, OSError, ImportError, MemoryError)
 
 # What the help calls values of these types.
 METAVARS = {int: "NUMBER", str: "TEXT", Path: "PATH", bool: "", Any: "VALUE"}
@@ -221,12 +218,12 @@ def root(version: Annotated[bool, VERSION] = False) -> None:
     """
 
 
-def command(name: str, *examples: str, panel: str | None = None, **helps: str) -> Callable:
+def command(name: str, *examples: str, panel: str | None = None, **helps: str | None) -> Callable:
     """Register a command.
 
     Parameters that are dataclasses stand for an option for each field; their fields may be
-    dataclasses again; the fields of one of them are those of ``Console``. ``helps`` has the help of
-    options that mean something else here, by the names of their fields.
+    dataclasses again. ``helps`` has the help of options that mean something else here, by the names
+    of their fields, or None for those that are left at their default.
     """
     heading = "[bold]Examples[/bold]" if len(examples) > 1 else "[bold]Example[/bold]"
     # A blank line between them keeps typer from joining the examples.
@@ -237,7 +234,7 @@ def command(name: str, *examples: str, panel: str | None = None, **helps: str) -
         hints.pop("return", None)
 
         def run(**values: Any) -> None:
-            with _errors_in_one_sentence(values["debug"]):
+            with _errors_in_one_sentence():
                 function(**{name: _made(hint, name, values) for name, hint in hints.items()})
 
         parameters = [p for name, hint in hints.items() for p in _parameters(name, hint, helps)]
@@ -250,7 +247,7 @@ def command(name: str, *examples: str, panel: str | None = None, **helps: str) -
     return register
 
 
-def _parameters(name: str, hint: Any, helps: dict[str, str]) -> Iterator[inspect.Parameter]:
+def _parameters(name: str, hint: Any, helps: dict[str, Any]) -> Iterator[inspect.Parameter]:
     """Yield the parameters, as typer understands them, that a parameter of a command stands for."""
     kind = inspect.Parameter.KEYWORD_ONLY
     if not is_dataclass(hint):
@@ -261,11 +258,13 @@ def _parameters(name: str, hint: Any, helps: dict[str, str]) -> Iterator[inspect
         if "names" not in field.metadata:
             yield from _parameters(field.name, hints[field.name], helps)
             continue
-        usual = {"rich_help_panel": hint.panel}  # type: ignore[union-attr]
-        how = usual | field.metadata | {"help": helps.get(field.name, field.metadata["help"])}
+        how = {"panel": hint.panel, **field.metadata}  # type: ignore[union-attr]
+        how["help"] = helps.get(field.name, how["help"])
+        if how["help"] is None:
+            continue
         types = get_args(hints[field.name]) or (hints[field.name],)
         metavar = next((METAVARS[each] for each in types if each in METAVARS), "WORD")
-        names = how.pop("names") or [option_name(field)]
+        names, how["rich_help_panel"] = how.pop("names") or [option_name(field)], how.pop("panel")
         option = typer.Option(*names, show_default=False, metavar=metavar, **how)
         default = inspect.Parameter.empty if field.default is MISSING else field.default
         annotation: Any = Annotated[hints[field.name], option]
@@ -277,15 +276,15 @@ def _made(hint: Any, name: str, values: dict[str, Any]) -> Any:
     if not is_dataclass(hint):
         return values[name]
     hints = get_type_hints(hint)
-    return hint(**{each.name: _made(hints[each.name], each.name, values) for each in fields(hint)})  # type: ignore[operator]
+    names = [name for name, kind in hints.items() if is_dataclass(kind) or name in values]
+    return hint(**{name: _made(hints[name], name, values) for name in names})  # type: ignore[operator]
 
 
 @contextmanager
-def _errors_in_one_sentence(debug: bool) -> Iterator[None]:
+def _errors_in_one_sentence() -> Iterator[None]:
+    """Say what data and settings have caused; a mistake of ours keeps its traceback."""
     try:
         yield
-    except (typer.Exit, typer.Abort, typer.BadParameter):
-        raise
     except KeyboardInterrupt as error:
         notes = "; ".join(["interrupted", *getattr(error, "__notes__", [])])
         typer.echo(f"rskc: {notes}.", err=True)
@@ -293,14 +292,8 @@ def _errors_in_one_sentence(debug: bool) -> Iterator[None]:
     except BrokenPipeError:
         silence_stdout()
         raise typer.Exit(0) from None
-    except Exception as error:
-        if debug:
+    except EXPECTED as error:
+        if os.environ.get("RSKC_TRACEBACK"):
             raise
-        sentence = sentence_of(error)
-        if not isinstance(error, EXPECTED):
-            sentence = (
-                f"this should not happen; it is a mistake in rskc ({type(error).__name__}: "
-                f"{sentence}) Run it again with --debug, and report what it prints."
-            )
-        typer.echo(f"rskc: {sentence}", err=True)  # in one line that nothing wraps or colors
+        typer.echo(f"rskc: {sentence_of(error)}", err=True)  # which nothing wraps or colors
         raise typer.Exit(1) from None

@@ -58,7 +58,7 @@ def results_folder(folder: Path, force: bool, *inputs: Path | None) -> Iterator[
                 f"{str(path)!r} would be overwritten by the results in {str(folder)!r}; use --out "
                 "for another folder."
             )
-    _check_empty(target, folder, force)
+    check_empty(target, folder, force)
     remove_leftovers(target.parent)
     made, part = [parent for parent in target.parents if not parent.exists()], None
     try:
@@ -66,7 +66,7 @@ def results_folder(folder: Path, force: bool, *inputs: Path | None) -> Iterator[
         prefix = f"{PREFIX}{target.name[:60]}."
         part = Path(tempfile.mkdtemp(prefix=prefix, suffix=SUFFIX, dir=target.parent))
         yield part
-        _check_empty(target, folder, force)  # another run may have made it meanwhile
+        check_empty(target, folder, force)  # another run may have made it meanwhile
         _install(part, target)
         link_pages(target)  # the explorer may be there already
     except BaseException as error:
@@ -88,7 +88,8 @@ def _is_ours(name: str) -> bool:
     return name in FILES or RANKED.fullmatch(name) is not None
 
 
-def _check_empty(target: Path, folder: Path, force: bool) -> None:
+def check_empty(target: Path, folder: Path, force: bool) -> None:
+    """Refuse to replace results, unless that is asked for."""
     if not force and target.is_dir() and any(target.iterdir()):
         raise ValueError(
             f"the folder {str(folder)!r} already exists; use --force to replace the results in "
@@ -119,10 +120,8 @@ def stem_of(table: Path) -> str:
     return stem.removesuffix(Path(stem).suffix) or name
 
 
-def check_no_file(path: Path | None, force: bool, *inputs: Path) -> None:
+def check_no_file(path: Path, force: bool, *inputs: Path) -> None:
     """Refuse, before any work, to overwrite a file or to write where there is no folder."""
-    if path is None:
-        return
     if path.is_dir():
         raise ValueError(f"{str(path)!r} is a folder; give the name of a file to --out.")
     if path.is_file() and not force:
@@ -154,20 +153,14 @@ def check_report() -> None:
     check_installed(packages, "report", "for the HTML page (or --no-report)")
 
 
-def write_cases(folder: Path | None, result: Result) -> Result:
-    """Write labels.csv, if there is a folder for it."""
-    from rskc.files import write_csv
+def write_results(folder: Path, result: Result, asked: Results, tried: Any) -> None:
+    """Write all files; labels.csv is there already where tables are read in blocks.
 
-    if folder is not None:
-        write_csv(result.cases, folder / "labels.csv")
-    return result
+    ``tried`` is the table of a search, None for a fit.
+    """
+    from rskc.files import save, write_csv, write_json, write_ranked_lists
 
-
-def write_others(folder: Path, result: Result, asked: Results) -> None:
-    """Write all files but labels.csv."""
-    from rskc.files import save, write_csv, write_json
-
-    data = result.data
+    data, tables = result.data, result.tables()
     extra = {  # what predict and report need to know
         "reading": data.reading,
         "id_column": data.table.id_column,
@@ -175,18 +168,24 @@ def write_others(folder: Path, result: Result, asked: Results) -> None:
         "preparation": data.preparer.to_plain(),
         "file": data.table.path.name,
         "sha256": data.table.sha256,
-        "command": result.fit_command,
+        "command": result.command,
         "title": asked.title,
     }
     if result.searches:
         from rskc.report import to_keep
 
         extra["searches"] = to_keep(result.model, data.X, result.searches)
-    for name, frame in result.tables().items():
+    if result.whole is None:
+        tables["labels.csv"] = result.cases
+    if tried is not None:
+        tables["table.csv"] = tried
+    for name, frame in tables.items():
         write_csv(frame, folder / name)
     save(result.model, folder / "model.rskc", extra=extra)
     if not asked.no_report:
         write_page(folder / "report.html", result, asked.title)
+    if asked.ranked_lists and len(result.model.cluster_centers_) > 1:
+        write_ranked_lists(result.model, data.X, folder)
     write_json(result.summary, folder / "summary.json")
 
 
@@ -257,10 +256,10 @@ def show_result(result: Result, folder: Path | None, console: Console) -> None:
         for name in filter(names.__contains__, FILES):
             line = f"  {name:<{max(map(len, FILES))}}  {FILES[name]}"
             console.print(line, soft_wrap=True)
-    if folder is not None and result.command[1:2] == ["fit"] and not result.is_sample:
-        explore = [*result.data.command("explore"), "--out", str(folder / "explorer.html")]
-        more = f"All other settings on one page: {shlex.join(explore)}"
-        console.print("", more, soft_wrap=True)
+        if not result.is_sample:
+            page = shlex.quote(str(folder / "explorer.html"))
+            words = f"All other settings on one page: rskc explore, of the same table, --out {page}"
+            console.print("", words, soft_wrap=True)
 
 
 def _show_finding(finding: Any, console: Console) -> None:
