@@ -211,10 +211,8 @@ def test_all_cases_are_written_and_some_shown(here, few):
     run("fit", "whole.parquet", *QUICK, *columns)
     result = run("fit", "big", *FIT, *columns)
     told = flat(result.stdout)
-    for words in ("3 clusters of 240 cases", "50 of the cases, drawn at random"):
-        assert words in told
+    assert "3 clusters of 240 cases" in told
     assert "among 50 cases drawn at random" in told
-    assert "50 of the 240 cases" in flat(result.stderr)  # by which columns are standardized
     whole, known = (pd.read_csv(f"{name}-rskc/labels.csv") for name in ("whole", "big"))
     assert list(known) == list(whole)
     assert len(known) == N
@@ -281,7 +279,6 @@ def test_what_is_wrong_with_a_folder(here, frame):
     ("words", "said"),
     [
         *((("--memory", text), f"--memory {text!r} is no amount") for text in ("", "0", "1e400GB")),
-        (("--memory", "1kB", "--engine", "memory"), "--engine memory makes none"),
     ],
 )
 def test_wrong_usage(here, words, said):
@@ -321,7 +318,7 @@ def test_what_is_large_is_read_in_blocks(here, frame, monkeypatch, name, free, l
     np.save("matrix.npy", frame.drop(columns=["patient", "group"]).to_numpy())
     frame.to_csv("table.csv", index=False)
     monkeypatch.setattr(_work, "free_memory", lambda: free)
-    assert _work._place_of(Path(name), "auto", limit).in_blocks == in_blocks
+    assert _work.is_read_in_blocks(Path(name), "auto", limit) == in_blocks
     without(monkeypatch, "dask")
     if in_blocks and limit is None:
         told = refused("fit", name, "-k", "3")

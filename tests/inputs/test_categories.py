@@ -372,7 +372,7 @@ def test_a_mixed_table_without_an_option(table):
     assert markers.loc["size", "mean"] == pytest.approx(float(of_size), rel=0.05)
     assert labels.case[0] == "P0"
     summary = json.loads(Path("t-rskc/summary.json").read_text())
-    assert summary["standardization"]["of"] == "columns"
+    assert "columns centered" in summary["read"]["prepared"]
     run("predict", "t-rskc", "t.csv", "--out", "again.csv", "--force")
     again = pd.read_csv("again.csv")
     assert_array_equal(again.cluster, labels.cluster)

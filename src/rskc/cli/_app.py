@@ -6,15 +6,12 @@ Results go to stdout; notes, progress and errors to stderr.
 import inspect
 import os
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import partial
-from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperGroup
@@ -23,7 +20,7 @@ from rskc.cli import silence_stdout
 from rskc.cli._options import NAMES, RESULTS, option, option_name
 from rskc.exceptions import ColumnWarning, Phrased
 
-PATIENCE = 1.0  # seconds after which a log says what is under way
+PATIENCE = 10.0  # seconds after which a log says how far work is
 
 
 @dataclass(frozen=True)
@@ -46,16 +43,19 @@ class Console:
             for line in lines:
                 console.print(line, markup=False, **how)
 
-    def note(self, *sentences: Any) -> None:
-        """Print sentences, or warnings, that should not be overlooked."""
+    def fact(self, heading: str, words: str, style: str = "cyan", stream: Any = None) -> None:
+        """Print words after a heading."""
         if not self.silent:
             from rich.text import Text
 
-            from rskc.utils.wording import cleaned
+            _rich(stream or sys.stdout).print(Text.assemble((f"{heading}: ", style), words))
 
-            for sentence in sentences:
-                words = Text.assemble(("Note: ", "yellow"), cleaned(in_options(sentence), 2000))
-                _rich(sys.stderr).print(words)
+    def note(self, *sentences: Any) -> None:
+        """Print sentences, or warnings, that should not be overlooked."""
+        from rskc.utils.wording import cleaned
+
+        for sentence in sentences:
+            self.fact("Note", cleaned(in_options(sentence), 2000), "yellow", sys.stderr)
 
     def print_json(self, facts: Any) -> None:
         """Print facts for programs, if JSON is asked for."""
@@ -74,8 +74,7 @@ class Console:
             yield lambda done, total: None
             return
         if not sys.stderr.isatty():
-            with _logged(what) as log:
-                yield log
+            yield _log(what)
             return
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -95,25 +94,18 @@ class Console:
             yield update
 
 
-@contextmanager
-def _logged(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Write a line once the work has taken a while; then one for each tenth."""
-    start, tenth, log = time.monotonic(), 0, partial(print, file=sys.stderr, flush=True)
+def _log(what: str) -> Callable[[int, int], None]:
+    """Return what writes a line for each tenth of work that takes a while."""
+    start, tenth = time.monotonic(), 0
 
     def update(done: int, total: int) -> None:
         nonlocal tenth
         seconds, before, tenth = time.monotonic() - start, tenth, 10 * done // max(total, 1)
         if before < tenth < 10 and seconds > PATIENCE:
-            log(f"rskc: {what}: {done:,} of {total:,} after {seconds:.0f} s")
+            words = f"rskc: {what}: {done:,} of {total:,} after {seconds:.0f} s"
+            print(words, file=sys.stderr, flush=True)
 
-    timer = threading.Timer(PATIENCE, log, [f"rskc: {what} ..."])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield update
-    finally:
-        timer.cancel()
-        timer.join()
+    return update
 
 
 def _rich(stream: Any) -> Any:
@@ -161,9 +153,6 @@ def recorded_warnings() -> Iterator[list[Warning]]:
 
 # What data and settings may cause; anything else is a mistake of ours.
 EXPECTED = (ValueError, OSError, ImportError, MemoryError)
-
-# What the help calls values of these types.
-METAVARS = {int: "NUMBER", str: "TEXT", Path: "PATH", bool: "", Any: "VALUE"}
 
 # The command as it was typed, so that a result can show how to repeat it.
 typed_command: list[str] = []
@@ -225,9 +214,8 @@ def command(name: str, *examples: str, panel: str | None = None, **helps: str | 
     dataclasses again. ``helps`` has the help of options that mean something else here, by the names
     of their fields, or None for those that are left at their default.
     """
-    heading = "[bold]Examples[/bold]" if len(examples) > 1 else "[bold]Example[/bold]"
     # A blank line between them keeps typer from joining the examples.
-    epilog = "\n\n".join([heading, *(f"  {each}" for each in examples)]) if examples else None
+    epilog = "\n\n".join(["[bold]Examples[/bold]" * bool(examples), *examples])
 
     def register(function: Callable) -> Callable:
         hints = get_type_hints(function, include_extras=True)
@@ -262,9 +250,8 @@ def _parameters(name: str, hint: Any, helps: dict[str, Any]) -> Iterator[inspect
         how["help"] = helps.get(field.name, how["help"])
         if how["help"] is None:
             continue
-        types = get_args(hints[field.name]) or (hints[field.name],)
-        metavar = next((METAVARS[each] for each in types if each in METAVARS), "WORD")
         names, how["rich_help_panel"] = how.pop("names") or [option_name(field)], how.pop("panel")
+        metavar = "" if hints[field.name] in (bool, bool | None) else "VALUE"
         option = typer.Option(*names, show_default=False, metavar=metavar, **how)
         default = inspect.Parameter.empty if field.default is MISSING else field.default
         annotation: Any = Annotated[hints[field.name], option]

@@ -5,7 +5,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -75,11 +74,6 @@ def read_blocks(path: Path, reading: Reading, preparing: Preparing, console: Con
         drawn = None if preparing.is_settled else _drawn(table)
         preparer = fit_preparer(preparing, table.data if drawn is None else drawn)
     notes = [*map(str, warned), *preparation_note(preparing, preparer)]
-    if not preparer.is_idle and drawn is not None and len(drawn) < table.n_cases:
-        notes.append(
-            f"Columns were prepared by {len(drawn):,} of the {table.n_cases:,} cases, drawn at "
-            "random."
-        )
     shape = table.n_cases, len(table.features)
     # There is no text in it, and looking for some would copy every block.
     with dask.config.set({"dataframe.convert-string": False}):
@@ -169,17 +163,11 @@ def _cases_of_blocks(result: Result) -> Iterator[Any]:
 def _with_shown(result: Result, parts: list[Any], counts: Counts) -> Result:
     """Return the result with what is shown of its data in memory, and counts over all cases."""
     data, blocks, cases = result.data, result.data.table, pd.concat(parts, ignore_index=True)
-    labels = None
-    if blocks.label_column is not None:
-        text = cases["known_class"].astype(str).to_numpy(object)
-        with suppress(ValueError):
-            text = [int(label) for label in text]
-        labels = np.array(list(text))
     drawn = _drawn(blocks) if data.drawn is None else data.drawn
     drawn.index = pd.Index(cases["case"], dtype=None if blocks.id_column is None else object)
     table = Table(
         data=drawn,
-        labels=labels,
+        labels=cases["known_class"].to_numpy(str) if "known_class" in cases else None,
         **{field.name: getattr(blocks, field.name) for field in fields(ColumnRoles)},
         constant=[],  # which a sample does not show
         empty=[],
@@ -207,17 +195,8 @@ def _model_of(model: Any, cases: Any, X: Any, is_sample: bool) -> Any:
     return with_cases(model, **of_cases)
 
 
-def predicted_parts(table: Any, model: Any, preparer: Any, predict: Callable) -> Iterator[Any]:
-    """Make frames of the clusters of all cases, block by block."""
-    known = getattr(model, "feature_names_in_", None)
-    names = None if known is None else list(known)
-    features = [name for name in table.features if names is None or name in names]
-    blocks, small = replace(table, pieces=[], features=features), with_cases(model, n_threads=1)
-
-    def predicted(piece: Any) -> Any:
-        frame = blocks.read(piece).data
-        if names is not None:
-            frame = frame.reindex(columns=names)
-        return predict(small, prepared(preparer, frame))
-
-    return _of_blocks(predicted, table.pieces)
+def predicted_parts(table: Any, known: set[str], predict: Callable) -> Iterator[Any]:
+    """Make frames of the clusters of all cases, by features that are known, block by block."""
+    features = [name for name in table.features if name in known]
+    blocks = replace(table, pieces=[], features=features)
+    return _of_blocks(lambda piece: predict(blocks.read(piece).data), table.pieces)

@@ -3,11 +3,11 @@
 Importing a command registers it, in the order of the help.
 """
 
-import json
 import time
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,6 @@ from rskc.cli._options import (
     Target,
 )
 from rskc.cli._output import (
-    bold,
     check_empty,
     check_no_file,
     check_report,
@@ -84,15 +83,15 @@ class Job:
             target = results_folder(folder, results.force, table, groups)
             if not results.no_report:
                 check_report()
-        with target as part, work_on(table, self.engine, self.model.n_threads) as place:
-            data = read(table, self.reading, self.preparing, groups, console, place.in_blocks)
+        with target as part, work_on(table, self.engine, self.model.n_threads) as in_blocks:
+            data = read(table, self.reading, self.preparing, groups, console, in_blocks)
             estimator.set_params(feature_groups=data.feature_groups)
             if results.plan:
-                self.plan(searches or [estimator], data, place.why)
+                self.plan(searches or [estimator], data)
                 return
             result = fit_or_search(estimator, searches, data, console)
             with console.busy("Writing the results"):
-                if place.in_blocks:
+                if in_blocks:
                     from rskc.cli._blocks import write_cases
 
                     result = write_cases(part, result)
@@ -103,14 +102,14 @@ class Job:
         show_result(result, folder, console)
         console.print_json(result.summary)
 
-    def plan(self, models: list[Any], data: Data, why: str) -> None:
+    def plan(self, models: list[Any], data: Data) -> None:
         """Say what fits and searches, one after the other, are going to take."""
         from rskc.planning import plan
 
         with self.console.busy("Estimating time and memory"):
             plans = [plan(data.X, model, data.table.weights) for model in models]
         least, most = (sum(ends) for ends in zip(*(each.seconds for each in plans), strict=True))
-        told = replace(plans[0], why=why, seconds=(least, most))
+        told = replace(plans[0], seconds=(least, most))
         self.console.print(str(told))
         self.console.print_json(told.as_dict())
 
@@ -238,7 +237,8 @@ def explore(
     with console.busy("Writing the page"):
         _write_explorer(out, search, data, target.title)
     choice, axes, n = search.choice_, search.axes_, data.shape[0]
-    console.print("", bold(f"{count(axes.n_settings, 'setting')} for {count(n, 'case')}."))
+    words = f"{count(axes.n_settings, 'setting')} for {count(n, 'case')}."
+    console.print("", words, style="bold")
     console.print(choice.reason)
     console.note(*data.notes, *warned)
     console.print(f"Time: {time.perf_counter() - STARTED:.1f} s")
@@ -302,10 +302,6 @@ def report(
     console.print_json({"file": str(out), "warnings": doubts})
 
 
-# Of the table of the tour: patients, genes, those that separate the groups, outlying cases.
-TOUR = N_PATIENTS, N_GENES, N_TELLING, N_OUTLYING = 90, 200, 20, 3
-
-
 @command(
     "demo",
     "rskc demo",
@@ -327,19 +323,18 @@ def demo(target: Target, console: Console) -> None:
     table, results = folder / "expression.csv", folder / "expression-rskc"
     write_csv(_expression(), table)
     console.print(
-        bold(f"{table}: {N_PATIENTS} patients x {N_GENES} genes", "bold cyan"),
-        f"Three groups of patients differ in {N_TELLING} genes; all other genes are noise, and "
-        f"{2 * N_OUTLYING} patients have an outlying cell.",
-        bold(f"rskc fit {table}", "bold cyan"),
+        f"{table}: 90 patients x 200 genes. Three groups of patients differ in 20 genes; all other "
+        "genes are noise, and 6 patients have an outlying cell."
     )
+    console.print("", f"rskc fit {table}", style="bold cyan", soft_wrap=True)
     how = Model(), Searching(), Reading(), Preparing()
-    shown = replace(console, quiet=console.silent, json=False)
-    fit(Number(), Job(table, *how, EngineOptions(), Results(results, force=True), shown))
+    fit(Number(), Job(table, *how, EngineOptions(), Results(results, force=True), console))
     page = Target(results / "explorer.html", force=True)
-    console.print("", bold(f"rskc explore {table} --out {page.out}", "bold cyan"))
+    words = f"rskc explore {table} --out {page.out}"
+    console.print("", words, style="bold cyan", soft_wrap=True)
     model, searching, reading, preparing = how
+    shown = replace(console, quiet=console.silent, json=False)
     explore(table, ExploredSettings(), reading, preparing, model, searching, page, shown)
-    console.print_json(json.loads((results / "summary.json").read_text("utf-8")))
 
 
 def _expression() -> Any:
@@ -348,11 +343,11 @@ def _expression() -> Any:
 
     from rskc.datasets import make_contaminated
 
-    data, groups, outliers, _ = make_contaminated("shared_cell", *TOUR, random_state=1)
+    data, groups, outliers, _ = make_contaminated("shared_cell", 90, 200, 20, 3, random_state=1)
     cells = data.round(3)
-    cells[np.flatnonzero(~outliers)[:: N_PATIENTS // N_OUTLYING], 0] = 25.0
-    frame = pd.DataFrame(cells, columns=[f"gene{j:03d}" for j in range(1, N_GENES + 1)])
-    frame.insert(0, "patient", [f"P{i:03d}" for i in range(1, N_PATIENTS + 1)])
+    cells[np.flatnonzero(~outliers)[::30], 0] = 25.0
+    frame = pd.DataFrame(cells, columns=[f"gene{j:03d}" for j in range(1, 201)])
+    frame.insert(0, "patient", [f"P{i:03d}" for i in range(1, 91)])
     frame.insert(1, "group", np.array(["mild", "medium", "severe"])[groups])
     return frame
 
@@ -382,10 +377,10 @@ def predict(
     is_printed = out == Path("-")
     if not is_printed:
         check_no_file(out, target.force, table)
-    with work_on(table, engine, None) as place:
+    with work_on(table, engine, None) as in_blocks:
         saved = open_model(model)
         with console.busy(f"Reading {table.name}"):
-            frames, notes = _predicted(saved, table, rereading, place.in_blocks)
+            frames, notes = _predicted(saved, table, rereading, in_blocks)
         counts = Counts(len(saved.model.cluster_centers_))
         with console.busy("Predicting"):
             counted = map(counts.add, frames)
@@ -410,7 +405,8 @@ def predict(
     else:
         outliers = on_outliers(facts["n_outliers"], facts["n_without_data"])
         cases = f"{count(facts['n_cases'], 'case')} of {cleaned(table.name, 80)}"
-        console.print("", bold(f"{cases}; {outliers}."), "", clusters_table(counts))
+        console.print("", f"{cases}; {outliers}.", style="bold")
+        console.print("", clusters_table(counts))
         words = f"Cluster, distances and more for each case: {out}"
         console.print(words, soft_wrap=True)
     console.print_json(facts)
@@ -422,14 +418,17 @@ def _predicted(
     """Return the clusters of a table, in a frame or in one for each block, and notes."""
     from rskc.files import read_table
 
-    preparer = preparer_of(saved)
+    model, preparer = saved.model, preparer_of(saved)
     if in_blocks:
         from rskc.cli._blocks import predicted_parts
         from rskc.files.blocks import open_blocks
+        from rskc.model.fitted import with_cases
 
         blocks = _read_like_fit(open_blocks, saved, path, rereading)
-        _, notes = matched(blocks, saved.model, preparer)
-        return predicted_parts(blocks, saved.model, preparer, _clusters), notes
+        notes = match(blocks, model, preparer)
+        predict = partial(_clusters, with_cases(model, n_threads=1), preparer)
+        known = set(getattr(model, "feature_names_in_", blocks.features))
+        return predicted_parts(blocks, known, predict), notes
     table = _read_like_fit(read_table, saved, path, rereading)
     for name, how in table.written.items():
         known = saved.extra.get("units", {}).get(name)
@@ -438,9 +437,9 @@ def _predicted(
                 f"{path.name!r}: column {name!r} is in {how.unit}, and was in {known} in the fit; "
                 f"write it in {known}."
             )
-    X, notes = matched(table, saved.model, preparer)
+    notes = match(table, model, preparer)
     with recorded_warnings() as warned:
-        frame = _clusters(saved.model, prepared(preparer, X))
+        frame = _clusters(model, preparer, table.data)
     return [frame], [*notes, *map(str, warned)]
 
 
@@ -474,23 +473,22 @@ def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading)
                 raise
 
 
-def matched(table: Any, model: Any, preparer: Any) -> tuple[Any, list[str]]:
-    """Return the columns that the model knows, in its order; refuse if some that count are missing.
+def match(table: Any, model: Any, preparer: Any) -> list[str]:
+    """Refuse a table without some columns that count; return notes on what is not used of it.
 
     A feature without weight changes no distance, so a table of the selected ones will do; not if
     rows are standardized, by all of their cells.
     """
-    names, frame = getattr(model, "feature_names_in_", None), table.data
+    names, columns = getattr(model, "feature_names_in_", None), table.data.columns
     if names is None:
-        if frame.shape[1] != model.n_features_in_:
+        if len(columns) != model.n_features_in_:
             raise ValueError(
-                f"{table.path.name!r} has {count(frame.shape[1], 'column')}, and the model has "
+                f"{table.path.name!r} has {count(len(columns), 'column')}, and the model has "
                 f"{model.n_features_in_} without names; give a table with the columns of the fit."
             )
-        return frame, []
-    known, known_names = list(names), set(names)
+        return []
     needed = names if preparer.needs_all else names[model.feature_weights_ > 0]
-    missing = [name for name in needed if name not in frame.columns]
+    missing = [name for name in needed if name not in columns]
     if missing:
         text = " as numbers" * any(name in table.dropped for name in missing)
         raise ValueError(
@@ -498,24 +496,26 @@ def matched(table: Any, model: Any, preparer: Any) -> tuple[Any, list[str]]:
             f"needs: {quoted(missing, 6)}; add {'it' if len(missing) == 1 else 'them'}{text}, or "
             "fit again."
         )
-    unused = [name for name in [*table.dropped, *frame.columns] if name not in known_names]
+    known = set(names)
+    unused = [name for name in [*table.dropped, *columns] if name not in known]
     them = "it" if len(unused) == 1 else "them"
     note = f"Not used, since the model does not know {them}: {quoted(unused, 6)}."
-    notes = [note] if unused else []
-    if list(frame.columns) == known:
-        return frame, notes
-    if is_sparse(frame) and not known_names <= set(frame.columns):
-        frame = frame.sparse.to_dense()  # what is missing is not 0
-    return frame.reindex(columns=known), notes
+    return [note] if unused else []
 
 
-def _clusters(model: Any, X: Any) -> Any:
+def _clusters(model: Any, preparer: Any, frame: Any) -> Any:
     import pandas as pd
 
     from rskc.model.fitted import by_column, judge_cases, with_cases
     from rskc.model.summary import observed_share
 
-    values = X if hasattr(model, "feature_names_in_") else X.to_numpy()
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and list(frame.columns) != list(names):
+        if is_sparse(frame) and not set(names) <= set(frame.columns):
+            frame = frame.sparse.to_dense()  # what is missing is not 0
+        frame = frame.reindex(columns=names)
+    X = prepared(preparer, frame)
+    values = X if names is not None else X.to_numpy()
     known = ~np.isnan(by_column(model, model.cluster_centers_)).all(axis=0)
     if (X.isna().all() & known).any():
         # A table of the selected features, or a few more: an unweighted distance over these few is

@@ -109,7 +109,9 @@ class Rereading:
     )
     decimal: str | None = option('Decimal mark, "." or "," (default: recognized).')
     sheet: str | None = option("Sheet of an .xlsx (default: the first with numbers).")
-    separator: str | None = option("What separates cells, such as tab.")
+    separator: str | None = option(
+        "What separates cells, such as tab.", parser=lambda text: SEPARATORS.get(text, text)
+    )
     encoding: str | None = option("Encoding of text (default: utf-8).")
 
     def given(self, missing_values: Any = None) -> dict[str, Any]:
@@ -120,8 +122,6 @@ class Rereading:
         if self.missing_values:
             known = MISSING_VALUES if missing_values is None else missing_values
             asked["missing_values"] = [*known, *self.missing_values]
-        if self.separator is not None:
-            asked["separator"] = SEPARATORS.get(self.separator, self.separator)
         return asked
 
     def like(self, fitted: dict[str, Any]) -> dict[str, Any]:
@@ -357,7 +357,7 @@ class Results(Target):
 
 # ---- What parameters are called
 
-GROUPS = (Reading, Model, Searching, Numbers, Bounds, Grid)
+GROUPS = (Reading, Preparing, Model, Searching, Numbers, Bounds, Grid)
 # What messages of the library call parameters, and the options that set them.
 NAMES = {each.name: option_name(each) for group in GROUPS for each in fields(group)} | {
     "X": "the table",
@@ -371,10 +371,7 @@ NAMES = {each.name: option_name(each) for group in GROUPS for each in fields(gro
     "header=False": "--no-header",
     "read_table": "--engine memory",
     "Stability": "rskc select-k",
-    "Clest": "rskc select-k --method clest",
-    "GapL1": "rskc select-l1",
     "ColumnStandardizer()": "--standardize columns",
     "Preparer()": "--prepare auto",
     "Preparer() in a pipeline": "--standardize columns",
-    "RowStandardizer()": "--standardize rows",
 }

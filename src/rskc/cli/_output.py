@@ -10,7 +10,7 @@ import shlex
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -22,8 +22,7 @@ from rskc.cli._options import Results
 from rskc.cli._results import MOST_NAMES, Counts, Result
 from rskc.cli._tables import named_cases
 from rskc.exceptions import FitWarning
-from rskc.utils.atomic import PREFIX, SUFFIX, remove_leftovers, umask
-from rskc.utils.webpage import link_pages
+from rskc.utils.atomic import PREFIX, SUFFIX, umask
 from rskc.utils.wording import cleaned, listed, number
 
 # The files that we write, and what they are.
@@ -59,7 +58,6 @@ def results_folder(folder: Path, force: bool, *inputs: Path | None) -> Iterator[
                 "for another folder."
             )
     check_empty(target, folder, force)
-    remove_leftovers(target.parent)
     made, part = [parent for parent in target.parents if not parent.exists()], None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +66,6 @@ def results_folder(folder: Path, force: bool, *inputs: Path | None) -> Iterator[
         yield part
         check_empty(target, folder, force)  # another run may have made it meanwhile
         _install(part, target)
-        link_pages(target)  # the explorer may be there already
     except BaseException as error:
         if part is not None:
             shutil.rmtree(part, ignore_errors=True)
@@ -133,12 +130,9 @@ def check_no_file(path: Path, force: bool, *inputs: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
 
 
-def check_installed(packages: Mapping[str, str], extra: str, why: str) -> None:
-    """Say before the work, and not after it, what is not installed.
-
-    ``packages`` has the names of modules, and of the packages that they are in.
-    """
-    missing = [name for module, name in packages.items() if not importlib.util.find_spec(module)]
+def check_installed(packages: Iterable[str], extra: str, why: str) -> None:
+    """Say before the work, and not after it, what is not installed."""
+    missing = [name for name in packages if not importlib.util.find_spec(name)]
     if missing:
         are, them = ("is", "it") if len(missing) == 1 else ("are", "them")
         raise ImportError(
@@ -149,8 +143,7 @@ def check_installed(packages: Mapping[str, str], extra: str, why: str) -> None:
 
 def check_report() -> None:
     """Say before the work that a page cannot be made."""
-    packages = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
-    check_installed(packages, "report", "for the HTML page (or --no-report)")
+    check_installed(("jinja2", "vl_convert"), "report", "for the HTML page (or --no-report)")
 
 
 def write_results(folder: Path, result: Result, asked: Results, tried: Any) -> None:
@@ -223,33 +216,28 @@ def preparer_of(saved: Any) -> Any:
     return Preparer.from_plain(saved.extra.get("preparation", usual), saved.model.n_features_in_)
 
 
-MOST_CLUSTERS = 20  # of which the terminal shows a row
-
-
 def show_result(result: Result, folder: Path | None, console: Console) -> None:
     """Print the result in a few lines, and where the files are."""
     if console.silent:
         return
-    from rich.text import Text
-
     with console.busy("Looking at the result"):  # before the time is taken
         _ = result.advice
     for finding in result.findings:
         _show_finding(finding, console)
-    console.print("", bold(result.headline))
+    console.print("", result.headline, style="bold")
     for item in result.advice:
         if item["alarm"]:
-            console.print(Text.assemble((f"{item['about']}: ", "bold yellow"), item["brief"]))
+            console.fact(item["about"], item["brief"], "bold yellow")
     console.print("", clusters_table(result.counts))
     for heading, words in _facts(result):
-        console.print(Text.assemble((f"{heading}: ", "cyan"), words))
+        console.fact(heading, words)
     sentences = [each for each in result.warnings if not isinstance(each, FitWarning)]
     console.note(*result.data.notes, *sentences)
     advice = [item for item in result.advice if not item["alarm"]]
     if advice:
-        console.print("", bold("What to try next"))
+        console.print("", "What to try next", style="bold")
     for item in advice:
-        console.print(Text.assemble((f"{item['about']}: ", "cyan"), item["brief"]))
+        console.fact(item["about"], item["brief"])
     if folder is not None:
         console.print("", f"Written to {cleaned(folder, 2000)}:", soft_wrap=True)
         names = {RANKED.sub("cluster-*.rnk", file.name) for file in folder.iterdir()}
@@ -271,7 +259,7 @@ def _show_finding(finding: Any, console: Console) -> None:
         for row, mark in zip(table.rows, chosen, strict=True):
             row.style = "bold green" if mark else None
         console.print(table)
-    console.print(bold(finding.headline))
+    console.print(finding.headline, style="bold")
     if rows:
         console.print(finding.explanation, *finding.changes)
 
@@ -287,9 +275,7 @@ def clusters_table(counts: Counts) -> Any:
     }
     clusters = [row for row in counts.clusters() if row["cases"]]
     names = [name for name in written if any(row.get(name) is not None for row in clusters)]
-    rows = [[written[name](row[name]) for name in names] for row in clusters[:MOST_CLUSTERS]]
-    if len(clusters) > MOST_CLUSTERS:
-        rows.append(["...", f"{len(clusters) - MOST_CLUSTERS} more"])
+    rows = [[written[name](row[name]) for name in names] for row in clusters]
     return text_table([name.capitalize() for name in names], rows)
 
 
@@ -314,18 +300,8 @@ def _facts(result: Result) -> Iterator[tuple[str, str]]:
         )
     if data.table.n_missing:
         yield "Missing cells", f"{data.table.n_missing:,}"
-    if result.is_sample:
-        shown = f"{len(result.model.labels_):,} of the cases, drawn at random"
-        yield "On the page and in model.rskc", shown
     parts = f"reading {data.seconds:.1f} s, clustering {result.seconds:.1f} s"
     yield "Time", f"{time.perf_counter() - STARTED:.1f} s, of which {parts}"
-
-
-def bold(words: str, style: str = "bold") -> Any:
-    """Return text that stands out."""
-    from rich.text import Text
-
-    return Text(words, style=style)
 
 
 def text_table(labels: Iterable[str], rows: Iterable[Iterable[str]], title: Any = None) -> Any:

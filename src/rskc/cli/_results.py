@@ -182,7 +182,6 @@ class Result:
         data, now = self.data, datetime.now().astimezone()
         run = {
             "command": shlex.join(self.command),
-            "file": data.table.path.name,
             "sha256": data.table.sha256,
             **data.run(),
             "date": f"{now.day} {now:%B %Y, %H:%M %Z}",
@@ -213,7 +212,6 @@ class Result:
         data, table = self.data, self.data.table
         return {
             "command": shlex.join(self.command),
-            "arguments": self.command,
             "working_folder": os.getcwd(),
             "date": datetime.now().astimezone().isoformat(timespec="seconds"),
             "table": {
@@ -226,12 +224,7 @@ class Result:
             },
             "read": self.read,
             "reading": data.reading,
-            "standardization": {
-                "of": data.preparer.standardize_ or "none",
-                "words": data.preparer.describe(),
-            },
             "parameters": self.model.get_params(),
-            "seed": self.model.random_state,
             "searches": [_search(*each) for each in zip(self.searches, self.findings, strict=True)],
             "result": self._result(),
             "truth": self._truth(),
@@ -272,7 +265,7 @@ class Result:
 
     def _truth(self) -> dict[str, Any] | None:
         from rskc.inputs.labels import adjusted_rand_index, read_one
-        from rskc.metrics import classification_error_rate, sensitivity
+        from rskc.metrics import classification_error_rate
 
         labels = self.data.table.labels
         if labels is None:
@@ -284,7 +277,6 @@ class Result:
             "n_cases": len(labels),
             "cer": classification_error_rate(*both),
             "ari": adjusted_rand_index(read_one(labels=labels).codes, self.model.labels_, weights),
-            "classes": sensitivity(*both).to_dict("records"),
         }
 
 

@@ -20,7 +20,7 @@ from rskc.inputs.columns import (
     is_outcome_name,
     sign_of_side,
 )
-from rskc.utils.wording import cleaned, count, listed, quoted, sentence_list, shortened
+from rskc.utils.wording import cleaned, count, listed, quoted, shortened
 
 MOST_CODES = 3  # numbers that may stand for missing cells, in notes
 MOST_COLUMNS = 200  # of which the page says what they were taken for
@@ -56,35 +56,20 @@ def has_categories(frame: Any) -> bool:
 
 def fit_preparer(asked: Preparing, frame: Any) -> Any:
     """Find out how a table is prepared; may warn of some columns."""
-    arguments = asked.arguments()
-    rows = arguments["standardize"] == "rows"
-    if rows and has_categories(frame):
-        raise ValueError(
-            "--standardize rows compares cells along a row, and some hold categories; use "
-            "--standardize columns, or leave these out by --text-columns drop."
-        )
-    if rows and is_sparse(frame):
-        raise ValueError(
-            "the table is sparse, and --standardize rows would fill it: use --standardize "
-            "columns, which leaves 0 at 0, or standardize before the table is written."
-        )
     from rskc.preprocessing.preparer import Preparer
 
+    preparer = Preparer(**asked.arguments())
     if asked.is_settled:
-        return Preparer(**arguments).without_data(frame.shape[1])
-    table = frame.sparse.to_coo().tocsr() if is_sparse(frame) else frame
-    made = Preparer(**arguments).fit(table)
-    made.feature_names_in_ = np.asarray(frame.columns, dtype=object)
-    return made
+        return preparer.without_data(frame.shape[1])
+    return preparer.fit(frame.sparse.to_coo().tocsr() if is_sparse(frame) else frame)
 
 
 def preparation_note(asked: Preparing, preparer: Any) -> list[str]:
     """Announce what was done without having been asked for."""
     if preparer.is_idle or {asked.prepare, asked.log, asked.standardize} != {"auto"}:
         return []
-    how = "--prepare none" + ", or --log none" * bool(preparer.log_.any() and not preparer.counts_)
     done = preparer.describe()
-    return [f"Prepared: {done}. To cluster the numbers as they are, add {how}."]
+    return [f"Prepared: {done}. To cluster the numbers as they are, add --prepare none."]
 
 
 @dataclass(frozen=True)
@@ -225,9 +210,8 @@ def _on_columns_left_out(table: Any) -> Iterator[str]:
         which = listed(f"{name!r} ({why})" for name, why in dropped.items())
         hold = "it holds" if len(dropped) == 1 else "they hold"
         parts = [f"Left out, since {hold} no numbers: {which}"]
-        names = [name for name, why in dropped.items() if why.startswith("text that names cases")]
-        if names and table.id_column is None:
-            parts.append(f"to name the cases by it, add --id-column {shlex.quote(names[0])}")
+        if any(why.startswith("text that names cases") for why in dropped.values()):
+            parts.append("to name the cases by one, add --id-column NAME")
         if any(why.startswith("text with") for why in dropped.values()):
             parts.append("to cluster by text of many values, add --categorical NAME")
         yield f"{'; '.join(parts)}."
@@ -266,16 +250,10 @@ def named_cases(table: Any, cases: Iterable[int]) -> list[str]:
 def what_was_read(data: Data, n_cases: int, warnings: list[Any]) -> dict[str, Any]:
     """Return the file, its rows and columns, what these were taken for, and every note."""
     table, columns = data.table, list(_columns(data, n_cases))
-    kinds = [column["kind"] for column in columns]
-    nouns = {"number": "of numbers", "category": "of categories"}
     line = "row" if data.reading.get("features_in_rows") is True else "column"  # of a feature
-    words = [
-        count(kinds.count(kind), f"{line} {noun}", f"{line}s {noun}")
-        for kind, noun in nouns.items()
-        if kind in kinds
-    ]
     were = "was" if n_cases == 1 else "were"
-    sentence = f"{count(n_cases, 'case')} {were} clustered by {sentence_list(words)}"
+    features = count(table.data.shape[1], line)
+    sentence = f"{count(n_cases, 'case')} {were} clustered by {features}"
     if left := [column["name"] for column in columns if column["kind"] == "left out"]:
         were = count(len(left), f"{line} was", f"{line}s were")
         sentence += f"; {were} left out: {listed(left, NAMES_IN_TEXT)}"
@@ -288,7 +266,7 @@ def what_was_read(data: Data, n_cases: int, warnings: list[Any]) -> dict[str, An
         "file": table.path.name,
         "n_cases": n_cases,
         # Where rows are features, their names are a column.
-        "n_columns": len(columns) - (kinds.count("names") if line == "row" else 0),
+        "n_columns": sum(line != "row" or column["kind"] != "names" for column in columns),
         "line": line,
         "missing": {"n_cells": int(table.n_missing), "words": missing},
         "prepared": data.preparer.describe(),
@@ -324,12 +302,11 @@ def _columns(data: Data, n_cases: int) -> Iterator[dict[str, Any]]:
     if len(table.data) == n_cases:
         missing = table.data.isna().sum().tolist()
     for name, n_missing in zip(table.data.columns, missing, strict=True):
-        kind, words = "number", "a number"
+        words = "a number"
         if name in table.categories:
-            kind = "category"
             words = f"a category of {count(len(table.categories[name]), 'value')}"
         elif name in table.written:
             words = f"a number, written {table.written[name]}"
         words += ", the same in all cases" * (name in table.constant)
         words += ", without any value" * (name in table.empty)
-        yield taken(name, kind, words, n_missing)
+        yield taken(name, "feature", words, n_missing)

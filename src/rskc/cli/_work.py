@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import typer
 
@@ -18,7 +18,7 @@ from rskc.cli._results import Result
 from rskc.cli._tables import Data, reread
 from rskc.utils.machine import free_memory
 
-DASK = {name: name for name in ("dask", "distributed", "pyarrow")}  # for tables in blocks
+DASK = ("dask", "distributed", "pyarrow")  # for tables in blocks
 # What a search does, for people who wait.
 STAGES = {
     "Stability": "Choosing the number of clusters",
@@ -29,27 +29,22 @@ STAGES = {
 }
 
 
-class Place(NamedTuple):
-    """Whether a table is read block by block, and why."""
-
-    in_blocks: bool
-    why: str
-
-
 @contextmanager
-def work_on(table: Path, engine: EngineOptions, n_threads: int | None) -> Iterator[Place]:
-    """Work on a table in memory or, if it is too large or asked for, block by block."""
+def work_on(table: Path, engine: EngineOptions, n_threads: int | None) -> Iterator[bool]:
+    """Work on a table in memory or, if it is too large or asked for, block by block.
+
+    Yields whether it is read in blocks.
+    """
     limit = _limit_of(engine)
-    place = _place_of(table, engine.engine, limit)
-    if place.in_blocks:
+    if is_read_in_blocks(table, engine.engine, limit):
         import dask
 
         settings = {"scheduler": "threads", "rskc.memory": limit, "num_workers": n_threads}
         with dask.config.set({name: each for name, each in settings.items() if each is not None}):
-            yield place
+            yield True
         return
     try:
-        yield place
+        yield False
     except MemoryError as error:
         error.add_note("with --engine dask, Parquet and .npy files are read block by block")
         raise
@@ -59,10 +54,6 @@ def _limit_of(engine: EngineOptions) -> int | None:
     """Return the bytes that --memory allows for blocks, if it is given."""
     if engine.memory is None:
         return None
-    if engine.engine == "memory":
-        raise typer.BadParameter(
-            "--memory is about blocks, and --engine memory makes none; leave one of them out."
-        )
     check_installed(DASK, "dask", "to read a table in blocks, which --memory is about")
     from dask.utils import parse_bytes
 
@@ -75,25 +66,23 @@ def _limit_of(engine: EngineOptions) -> int | None:
     return limit
 
 
-def _place_of(table: Path, engine: str, limit: int | None) -> Place:
-    """Decide whether a table is read block by block, and say why."""
+def is_read_in_blocks(table: Path, engine: str, limit: int | None) -> bool:
+    """Decide whether a table is read block by block: if it is asked for, or does not fit."""
     from rskc.files.tables import bytes_needed, is_many_files
 
     if engine == "memory":
-        return Place(False, "--engine memory asks for it")
-    many = is_many_files(table)
-    if engine == "dask" or many:
+        return False
+    if engine == "dask" or is_many_files(table):
         check_installed(DASK, "dask", "to read a table in blocks")
-        why = "the table consists of many files" if many else "--engine dask asks for it"
-        return Place(True, why)
+        return True
     size, free = bytes_needed(table), free_memory()
     if limit is not None and size > limit:
-        return Place(True, "the table is larger than --memory")
+        return True
     if free is None or size <= free / 2:
-        return Place(False, "the table fits into memory")
+        return False
     why = "the table needs more than half of the memory that is free"
     check_installed(DASK, "dask", f"to read {table.name!r} in blocks, since {why}")
-    return Place(True, why)
+    return True
 
 
 def read(

@@ -23,7 +23,7 @@ from rskc.pictures.palette import DARK_PALETTE, PALETTE
 from rskc.preprocessing.preparer import Unit
 from rskc.selection.search import MAX_SAMPLES
 from rskc.utils.snippets import snippet_of
-from rskc.utils.webpage import Page, clean_names, content_policy, identity, plain_numbers
+from rskc.utils.webpage import Page, clean_names, content_policy, plain_numbers
 from rskc.utils.wording import cleaned, count, exact_percent
 
 STATIC = Path(__file__).parent / "static"
@@ -93,7 +93,6 @@ class Explorer(Page):
         slots = {
             "title": html.escape(self.title),
             "policy": html.escape(content_policy([_script()])),
-            "identity": identity("explorer", scene.numbering),
             "version": version("rskc"),
             "style": _read("style.css"),
             "script": _script(),
