@@ -18,7 +18,7 @@ import tracemalloc
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -78,11 +78,6 @@ class AnyTable:
         """Number of cases and of features."""
         return int(self.X.shape[0]), int(self.X.shape[1])
 
-    @property
-    def n_cells(self) -> int:
-        """The number of cells."""
-        return self.shape[0] * self.shape[1]
-
     @cached_property
     def n_bytes(self) -> int:
         """The bytes of the data."""
@@ -122,6 +117,8 @@ LONG_WORK = 60_000_000
 CASES_OF_CLUSTER, FEWEST_CASES = 25, 300
 # A search is stopped after this long.
 SEARCH_SECONDS = 1.0
+# How far "auto" goes is seen on so many cases: on twelve tables of 300 to 5,000 as on all of them.
+CASES_OF_AUTO = 300
 # What a reference set takes, as a share of a fit to all cases, where that takes long; and how many
 # numbers of clusters are compared with one cloud.
 SHARE_OF_CLOUD, N_COMPARED = 0.01, 1.5
@@ -180,10 +177,6 @@ class Plan:
     def expected_seconds(self) -> float:
         """The middle of the range, on a scale of ratios."""
         return float(np.sqrt(np.prod(self.seconds)))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the plan as plain values."""
-        return asdict(self)
 
     def __str__(self) -> str:
         size = f"{count(self.n_samples, 'case')} by {count(self.n_features, 'feature')}"
@@ -271,6 +264,7 @@ class _Parts:
 
     def traced(self, part: AnyTable, share: float, n_searched: int | None = None) -> _Took:
         """Fit a part, which is such a share of the whole; return what that took."""
+        cells = part.shape[0] * part.shape[1]
         if self.place.startswith("cuda"):
             import torch
 
@@ -278,12 +272,14 @@ class _Parts:
             before, start = torch.cuda.memory_allocated(self.place), CLOCK()
             self.fit(part, share, n_searched)
             peak = torch.cuda.max_memory_allocated(self.place) - before
-            return _Took(part.n_cells, CLOCK() - start, peak)
+            return _Took(cells, CLOCK() - start, peak)
         tracemalloc.start()
         try:
             start = CLOCK()
             self.fit(part, share, n_searched)
-            return _Took(part.n_cells, CLOCK() - start, tracemalloc.get_traced_memory()[1])
+            return _Took(
+                int(np.prod(part.shape)), CLOCK() - start, tracemalloc.get_traced_memory()[1]
+            )
         finally:
             tracemalloc.stop()
 
@@ -392,7 +388,7 @@ def _searched(parts: _Parts) -> list[_Took]:
     took: list[_Took] = []
     for size in parts.sizes():
         part = parts.table.part(*size)
-        took.append(parts.traced(part, part.n_cells / (parts.size * parts.whole[1])))
+        took.append(parts.traced(part, np.prod(part.shape) / (parts.size * parts.whole[1])))
         if len(took) > 1 and STEP * took[-1].seconds > MOST_SECONDS:
             break
     return took
@@ -498,10 +494,12 @@ class _Enough(Exception):
     """A search has shown how long it takes."""
 
 
-def _begun(X: Any, search: Search, fewest: int, **settings: Any) -> tuple[np.ndarray, int]:
+def _begun(
+    X: Any, search: Search, most_seconds: float, fewest: int = 1, **settings: Any
+) -> tuple[np.ndarray, int]:
     """Begin a search, with other settings; return how long each task took, and how many there are.
 
-    It is stopped after a second and so many tasks, and before the chosen model is fitted.
+    It is stopped after so many seconds and tasks, and before the chosen model is fitted.
     """
     ends, n_tasks = [CLOCK()], 0
 
@@ -509,7 +507,7 @@ def _begun(X: Any, search: Search, fewest: int, **settings: Any) -> tuple[np.nda
         nonlocal n_tasks
         ends.extend([CLOCK()] * (n_done + 1 - len(ends)))
         n_tasks = n_expected
-        if n_done >= fewest and ends[-1] - ends[0] > SEARCH_SECONDS:
+        if n_done >= fewest and ends[-1] - ends[0] > most_seconds:
             raise _Enough
 
     def end(*_: Any) -> None:
@@ -525,9 +523,12 @@ def _begun(X: Any, search: Search, fewest: int, **settings: Any) -> tuple[np.nda
 def _search_of(X: Any, n: int, search: Search) -> tuple[int, float]:
     """Return a number of clusters that a search may choose, and how long all its tasks take."""
     numbers, jobs = getattr(search, "n_clusters", None), effective_n_jobs(search.n_jobs)
-    if is_word(numbers, "auto"):  # which mostly goes no further
-        most = min(FIRST_NUMBERS, min(n, search.max_samples or n) // SMALLEST_CLUSTER)
-        numbers = range(2, most + 1) or 1
+    if is_word(numbers, "auto"):
+        most = min(n, search.max_samples or n) // SMALLEST_CLUSTER
+        numbers = list(range(2, min(FIRST_NUMBERS, most) + 1)) or [1]
+        few = {"max_samples": min(n, CASES_OF_AUTO), "n_splits": FIRST_SPLITS, "n_references": 0}
+        if _begun(X, search, 4 * SEARCH_SECONDS, **few)[1] > len(numbers) * (1 + FIRST_SPLITS):
+            numbers = list(range(2, min(2 * FIRST_NUMBERS, most) + 1))
     tried = np.ravel(search.estimator.n_clusters if numbers is None else numbers)
     if jobs > 1 and "n_threads" in search.estimator.get_params():
         search = clone(search).set_params(estimator__n_threads=1)
@@ -535,8 +536,8 @@ def _search_of(X: Any, n: int, search: Search) -> tuple[int, float]:
     if isinstance(search, Stability) and tried.max() > 1:
         seconds = _stability_of(X, search, tried, chosen)
     else:
-        took, n_tasks = _begun(X, search, 1)
-        seconds = took.sum() * max(1.0, n_tasks / len(took))
+        took, n_tasks = _begun(X, search, SEARCH_SECONDS)
+        seconds = took.sum() * max(1.0, n_tasks / max(1, len(took)))
     # It begins without processes, which take as long to start.
     return chosen, min(seconds, 2 * SERIAL_SECONDS + seconds / jobs)
 
@@ -548,7 +549,8 @@ def _stability_of(X: Any, search: Stability, tried: np.ndarray, chosen: int) -> 
     """
     K = int(np.ceil(np.sqrt(np.mean(tried**2.0))))
     few: dict[str, Any] = {"n_clusters": K, "n_splits": FIRST_SPLITS, "threshold": 0}
-    took, _ = _begun(X, search, 2, **few, n_references=min(2, search.n_references))
+    few["n_references"] = min(2, search.n_references)
+    took, _ = _begun(X, search, SEARCH_SECONDS, 2, **few)
     halves, clouds = took[1 : 1 + FIRST_SPLITS], took[1 + FIRST_SPLITS :]
     cloud = clouds.mean() if len(clouds) else SHARE_OF_CLOUD * took[0]
     n_halves = len(tried) * (FIRST_SPLITS + search.n_splits) / 2

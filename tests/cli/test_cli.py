@@ -243,7 +243,7 @@ def test_results_that_another_run_wrote_meanwhile_are_not_replaced(here):
     """Of two runs into one new folder the second says that it is there."""
 
     def run_late():
-        with results_folder(Path("new"), False):
+        with results_folder(Path("new"), False, Path("table.csv")):
             Path("new").mkdir()
             Path("new/labels.csv").write_text("theirs", "utf-8")
 

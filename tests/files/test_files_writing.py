@@ -148,7 +148,7 @@ def test_half_characters_are_written_as_escapes(tmp_path):
         file.write(half)
     assert (tmp_path / "page.html").read_text("utf-8") == "\\ud800"
     for refused in (lambda: files.save(model, half), lambda: write_json({}, half)):
-        with pytest.raises(ValueError, match=r"'\\ud800' cannot be the name of a file"):
+        with pytest.raises(UnicodeEncodeError):
             refused()
     with pytest.raises(files.ModelFileError, match="is not there"):
         files.load(half)

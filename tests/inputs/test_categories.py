@@ -354,7 +354,7 @@ def test_none_is_a_word_among_words_and_a_missing_number(table, frame):
 
 def test_a_mixed_table_without_an_option(table):
     told = flat(run(*FIT).output)
-    color = "Column 'color' was read as 3 categories: blue, green, red; 2 cells are missing."
+    color = "Column 'color' was read as 3 categories: blue, green, red."
     assert color in told
     assert "Column 'smoker' was read as 2 categories: no, yes." in told
     assert f"'visit' (dates), 'comment' ({COMMENT})" in told

@@ -185,26 +185,21 @@ app = typer.Typer(
 )
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
-        import rskc
-
-        typer.echo(f"rskc {rskc.__version__}")
-        raise typer.Exit
+VERSION: Any = typer.Option("--version", help="Print the version.", metavar="")
 
 
-VERSION: Any = typer.Option(
-    "--version", callback=_show_version, is_eager=True, help="Print the version.", metavar=""
-)
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def root(version: Annotated[bool, VERSION] = False) -> None:
     """Robust and sparse K-means: find clusters, the features that separate them, and outliers.
 
     Begin with [bold]rskc demo[/bold], or with a table of your own:
     [bold]rskc fit table.csv --clusters 3[/bold]
     """
+    if version:
+        import rskc
+
+        typer.echo(f"rskc {rskc.__version__}")
+        raise typer.Exit
 
 
 def command(name: str, *examples: str, panel: str | None = None, **helps: str | None) -> Callable:

@@ -3,10 +3,9 @@
 Importing a command registers it, in the order of the help.
 """
 
-import time
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 import typer
 
-from rskc.cli import STARTED
 from rskc.cli._app import Console, app, command, recorded_warnings
 from rskc.cli._options import (
     NAMES,
@@ -80,7 +78,7 @@ class Job:
         folder = None if results.plan else results.out or usual_folder  # a plan leaves nothing
         target: Any = nullcontext()
         if folder is not None:  # it is there, with all that was written, when the block ends
-            target = results_folder(folder, results.force, table, groups)
+            target = results_folder(folder, results.force, table)
             if not results.no_report:
                 check_report()
         with target as part, work_on(table, self.engine, self.model.n_threads) as in_blocks:
@@ -111,7 +109,7 @@ class Job:
         least, most = (sum(ends) for ends in zip(*(each.seconds for each in plans), strict=True))
         told = replace(plans[0], seconds=(least, most))
         self.console.print(str(told))
-        self.console.print_json(told.as_dict())
+        self.console.print_json(asdict(told))
 
     def search(self, search: Any) -> None:
         """Run a search."""
@@ -214,10 +212,10 @@ def compare(grid: Grid, job: Job) -> None:
 def explore(
     table: TableFile,
     settings: ExploredSettings,
-    reading: Reading,
-    preparing: Preparing,
     basics: Basics,
     searching: Searching,
+    reading: Reading,
+    preparing: Preparing,
     target: Target,
     console: Console,
 ) -> None:
@@ -237,14 +235,11 @@ def explore(
     with console.busy("Writing the page"):
         _write_explorer(out, search, data, target.title)
     choice, axes, n = search.choice_, search.axes_, data.shape[0]
-    words = f"{count(axes.n_settings, 'setting')} for {count(n, 'case')}."
-    console.print("", words, style="bold")
+    console.print("", f"{count(axes.n_settings, 'setting')} for {count(n, 'case')}.", style="bold")
     console.print(choice.reason)
     console.note(*data.notes, *warned)
-    console.print(f"Time: {time.perf_counter() - STARTED:.1f} s")
     console.print("", f"The page is in {cleaned(out, 2000)}: open it in a browser", soft_wrap=True)
-    names = ("n_settings", "n_clusters", "n_features", "trims")
-    facts = {"file": str(out), **{name: getattr(axes, name) for name in names}}
+    facts = {"file": str(out), "n_settings": axes.n_settings, **axes._asdict()}
     facts |= {"chosen": choice.n_clusters, "reason": choice.reason, "notes": data.notes}
     console.print_json(facts)
 
@@ -255,12 +250,11 @@ def _write_explorer(path: Path, search: Any, data: Data, title: str | None) -> N
     from rskc.files import ModelFileError
 
     labels = None
-    if (path.parent / "model.rskc").exists():
-        with suppress(ModelFileError, OSError):
-            saved = open_model(path.parent)
-            same = saved.extra.get("sha256") == data.table.sha256 is not None
-            if same and len(saved.model.labels_) == len(data.X):
-                labels = saved.model.labels_
+    with suppress(ModelFileError, OSError):
+        saved = open_model(path.parent)
+        same = saved.extra.get("sha256") == data.table.sha256 is not None
+        if same and len(saved.model.labels_) == len(data.X):
+            labels = saved.model.labels_
     Explorer(
         search,
         labels=data.table.labels,
@@ -332,9 +326,8 @@ def demo(target: Target, console: Console) -> None:
     page = Target(results / "explorer.html", force=True)
     words = f"rskc explore {table} --out {page.out}"
     console.print("", words, style="bold cyan", soft_wrap=True)
-    model, searching, reading, preparing = how
     shown = replace(console, quiet=console.silent, json=False)
-    explore(table, ExploredSettings(), reading, preparing, model, searching, page, shown)
+    explore(table, ExploredSettings(), *how, page, shown)
 
 
 def _expression() -> Any:
@@ -380,14 +373,14 @@ def predict(
     with work_on(table, engine, None) as in_blocks:
         saved = open_model(model)
         with console.busy(f"Reading {table.name}"):
-            frames, notes = _predicted(saved, table, rereading, in_blocks)
+            frames = _predicted(saved, table, rereading, in_blocks)
         counts = Counts(len(saved.model.cluster_centers_))
-        with console.busy("Predicting"):
+        with console.busy("Predicting"), recorded_warnings() as warned:
             counted = map(counts.add, frames)
             printed = list(counted) if is_printed else []
             if not is_printed:
                 write_csv_parts(counted, out)
-    console.note(*notes)
+    console.note(*warned)
     clusters = [row for row in counts.clusters() if row["cases"]]
     facts: dict[str, Any] = {
         "n_cases": counts.total("cases"),
@@ -395,7 +388,7 @@ def predict(
         "outliers": {row["cluster"]: row["outliers"] for row in clusters if row["outliers"]},
         "n_outliers": counts.total("outliers"),
         "n_without_data": counts.total("blind"),
-        "notes": notes,
+        "notes": list(map(str, warned)),
         "file": None if is_printed else str(out),
     }
     if is_printed:
@@ -407,15 +400,12 @@ def predict(
         cases = f"{count(facts['n_cases'], 'case')} of {cleaned(table.name, 80)}"
         console.print("", f"{cases}; {outliers}.", style="bold")
         console.print("", clusters_table(counts))
-        words = f"Cluster, distances and more for each case: {out}"
-        console.print(words, soft_wrap=True)
+        console.print(f"Cluster, distances and more for each case: {out}", soft_wrap=True)
     console.print_json(facts)
 
 
-def _predicted(
-    saved: Any, path: Path, rereading: Rereading, in_blocks: bool
-) -> tuple[Iterable[Any], list[str]]:
-    """Return the clusters of a table, in a frame or in one for each block, and notes."""
+def _predicted(saved: Any, path: Path, rereading: Rereading, in_blocks: bool) -> Iterable[Any]:
+    """Return the clusters of a table, in a frame or in one for each block."""
     from rskc.files import read_table
 
     model, preparer = saved.model, preparer_of(saved)
@@ -425,10 +415,10 @@ def _predicted(
         from rskc.model.fitted import with_cases
 
         blocks = _read_like_fit(open_blocks, saved, path, rereading)
-        notes = match(blocks, model, preparer)
+        check_columns(blocks, model, preparer)
         predict = partial(_clusters, with_cases(model, n_threads=1), preparer)
         known = set(getattr(model, "feature_names_in_", blocks.features))
-        return predicted_parts(blocks, known, predict), notes
+        return predicted_parts(blocks, known, predict)
     table = _read_like_fit(read_table, saved, path, rereading)
     for name, how in table.written.items():
         known = saved.extra.get("units", {}).get(name)
@@ -437,10 +427,8 @@ def _predicted(
                 f"{path.name!r}: column {name!r} is in {how.unit}, and was in {known} in the fit; "
                 f"write it in {known}."
             )
-    notes = match(table, model, preparer)
-    with recorded_warnings() as warned:
-        frame = _clusters(model, preparer, table.data)
-    return [frame], [*notes, *map(str, warned)]
+    check_columns(table, model, preparer)
+    return map(partial(_clusters, model, preparer), [table.data])
 
 
 def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading) -> Any:
@@ -451,21 +439,18 @@ def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading)
     if (encoder := getattr(saved.model, "encoder_", None)) is not None:
         codes = zip(saved.model.feature_names_in_, encoder.columns_, strict=True)
         categories = [str(name) for name, code in codes if code.categories]
-    free = dict.fromkeys(["id_column", "label_column", "weight_column", "label_row"])
+    ids = saved.extra.get("id_column") or None
+    free = {"id_column": ids, "label_column": None, "weight_column": None, "label_row": None}
     # The model knows which columns are features.
     known = {"drop": [], "use_columns": "all", "text_columns": "drop", "categorical": categories}
     arguments = rereading.like(saved.extra.get("reading", {}) | free | known)
-    ids = saved.extra.get("id_column") or None
-    if rereading.id_column is None:
-        arguments["id_column"] = ids
     while True:
         try:
             return read(path, **arguments)
         except TableError as error:
-            categories = arguments["categorical"]
             # What the table lacks is refused later, if it has weight.
-            present = [name for name in categories if name != error.name]
-            if error.parameter == "categorical" and present != categories:
+            present = [name for name in arguments["categorical"] if name != error.name]
+            if error.parameter == "categorical" and present != arguments["categorical"]:
                 arguments["categorical"] = present
             elif error.parameter == "id_column" and arguments["id_column"] == ids:
                 arguments["id_column"] = None
@@ -473,20 +458,20 @@ def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading)
                 raise
 
 
-def match(table: Any, model: Any, preparer: Any) -> list[str]:
-    """Refuse a table without some columns that count; return notes on what is not used of it.
+def check_columns(table: Any, model: Any, preparer: Any) -> None:
+    """Refuse a table without some columns that count.
 
     A feature without weight changes no distance, so a table of the selected ones will do; not if
     rows are standardized, by all of their cells.
     """
     names, columns = getattr(model, "feature_names_in_", None), table.data.columns
+    if names is None and len(columns) != model.n_features_in_:
+        raise ValueError(
+            f"{table.path.name!r} has {count(len(columns), 'column')}, and the model has "
+            f"{model.n_features_in_} without names; give a table with the columns of the fit."
+        )
     if names is None:
-        if len(columns) != model.n_features_in_:
-            raise ValueError(
-                f"{table.path.name!r} has {count(len(columns), 'column')}, and the model has "
-                f"{model.n_features_in_} without names; give a table with the columns of the fit."
-            )
-        return []
+        return
     needed = names if preparer.needs_all else names[model.feature_weights_ > 0]
     missing = [name for name in needed if name not in columns]
     if missing:
@@ -496,11 +481,6 @@ def match(table: Any, model: Any, preparer: Any) -> list[str]:
             f"needs: {quoted(missing, 6)}; add {'it' if len(missing) == 1 else 'them'}{text}, or "
             "fit again."
         )
-    known = set(names)
-    unused = [name for name in [*table.dropped, *columns] if name not in known]
-    them = "it" if len(unused) == 1 else "them"
-    note = f"Not used, since the model does not know {them}: {quoted(unused, 6)}."
-    return [note] if unused else []
 
 
 def _clusters(model: Any, preparer: Any, frame: Any) -> Any:

@@ -41,22 +41,21 @@ RANKED = re.compile(r"cluster-\d+\.rnk")  # those of write_ranked_lists
 
 
 @contextmanager
-def results_folder(folder: Path, force: bool, *inputs: Path | None) -> Iterator[Path]:
+def results_folder(folder: Path, force: bool, table: Path) -> Iterator[Path]:
     """Make a folder beside ``folder`` to write into, which takes its place when the block ends.
 
     If the block is left by an exception, nothing stays. With ``force`` an existing folder keeps
-    what is not ours. ``inputs`` are the files that the results are made of.
+    what is not ours. ``table`` is the file that the results are made of.
     """
     target = Path(os.path.realpath(folder))
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{str(folder)!r} is a file, and the results need a folder; use --out.")
-    for path in (each for each in inputs if each is not None):
-        real = Path(os.path.realpath(path))
-        if real.parent == target and _is_ours(real.name):
-            raise ValueError(
-                f"{str(path)!r} would be overwritten by the results in {str(folder)!r}; use --out "
-                "for another folder."
-            )
+    source = Path(os.path.realpath(table))
+    if source.parent == target and _is_ours(source.name):
+        raise ValueError(
+            f"{str(table)!r} would be overwritten by the results in {str(folder)!r}; use --out "
+            "for another folder."
+        )
     check_empty(target, folder, force)
     made, part = [parent for parent in target.parents if not parent.exists()], None
     try:
@@ -132,13 +131,10 @@ def check_no_file(path: Path, force: bool, *inputs: Path) -> None:
 
 def check_installed(packages: Iterable[str], extra: str, why: str) -> None:
     """Say before the work, and not after it, what is not installed."""
-    missing = [name for name in packages if not importlib.util.find_spec(name)]
+    missing = " and ".join(name for name in packages if not importlib.util.find_spec(name))
     if missing:
-        are, them = ("is", "it") if len(missing) == 1 else ("are", "them")
-        raise ImportError(
-            f"{' and '.join(missing)} {are} needed {why}; "
-            f'pip install "rskc[{extra}]" brings {them}.'
-        )
+        are = "are" if " " in missing else "is"
+        raise ImportError(f'{missing} {are} needed {why}; pip install "rskc[{extra}]".')
 
 
 def check_report() -> None:
@@ -220,8 +216,6 @@ def show_result(result: Result, folder: Path | None, console: Console) -> None:
     """Print the result in a few lines, and where the files are."""
     if console.silent:
         return
-    with console.busy("Looking at the result"):  # before the time is taken
-        _ = result.advice
     for finding in result.findings:
         _show_finding(finding, console)
     console.print("", result.headline, style="bold")

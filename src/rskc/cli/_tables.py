@@ -89,12 +89,10 @@ class Data:
     @property
     def units(self) -> dict[str, Any]:
         """How prepared values of each column become those of the file, by its name."""
-        if not self.preparer.has_units:
-            return {}
         return {
             str(name): self.preparer.unit(j)
             for j, name in enumerate(self.X.columns)
-            if name not in self.table.categories
+            if self.preparer.has_units and name not in self.table.categories
         }
 
     def run(self) -> dict[str, Any]:
@@ -209,12 +207,12 @@ def _on_columns_left_out(table: Any) -> Iterator[str]:
     if dropped:
         which = listed(f"{name!r} ({why})" for name, why in dropped.items())
         hold = "it holds" if len(dropped) == 1 else "they hold"
-        parts = [f"Left out, since {hold} no numbers: {which}"]
+        use = ""
         if any(why.startswith("text that names cases") for why in dropped.values()):
-            parts.append("to name the cases by one, add --id-column NAME")
+            use += "; to name the cases by one, add --id-column NAME"
         if any(why.startswith("text with") for why in dropped.values()):
-            parts.append("to cluster by text of many values, add --categorical NAME")
-        yield f"{'; '.join(parts)}."
+            use += "; to cluster by text of many values, add --categorical NAME"
+        yield f"Left out, since {hold} no numbers: {which}{use}."
 
 
 def _on_cases(table: Any) -> Iterator[str]:
@@ -248,65 +246,59 @@ def named_cases(table: Any, cases: Iterable[int]) -> list[str]:
 
 
 def what_was_read(data: Data, n_cases: int, warnings: list[Any]) -> dict[str, Any]:
-    """Return the file, its rows and columns, what these were taken for, and every note."""
-    table, columns = data.table, list(_columns(data, n_cases))
-    line = "row" if data.reading.get("features_in_rows") is True else "column"  # of a feature
-    were = "was" if n_cases == 1 else "were"
-    features = count(table.data.shape[1], line)
-    sentence = f"{count(n_cases, 'case')} {were} clustered by {features}"
-    if left := [column["name"] for column in columns if column["kind"] == "left out"]:
-        were = count(len(left), f"{line} was", f"{line}s were")
-        sentence += f"; {were} left out: {listed(left, NAMES_IN_TEXT)}"
-    note = f"{line.capitalize()}s of the file, in the order of their use."
-    if len(columns) > MOST_COLUMNS:
-        note = f"The first {MOST_COLUMNS} of {len(columns):,} {line}s."
-    missing = count(int(table.n_missing), "cell") if table.n_missing else "none"
-    return {
-        "sentence": f"{sentence}.",
-        "file": table.path.name,
-        "n_cases": n_cases,
-        # Where rows are features, their names are a column.
-        "n_columns": sum(line != "row" or column["kind"] != "names" for column in columns),
-        "line": line,
-        "missing": {"n_cells": int(table.n_missing), "words": missing},
-        "prepared": data.preparer.describe(),
-        "columns": columns[:MOST_COLUMNS],
-        "columns_note": note,
-        "notes": [*data.notes, *(str(w) for w in warnings if not isinstance(w, FitWarning))],
-    }
+    """Return the file, its rows and columns, what these were taken for, and every note.
 
-
-def _columns(data: Data, n_cases: int) -> Iterator[dict[str, Any]]:
-    """Yield what each column was taken for: what is no feature first.
-
-    Of a table of which only some cases are in memory, missing cells by column are not known.
+    What is no feature comes first. Of a table of which only some cases are in memory, missing cells
+    by column are not known.
     """
-    table, reading = data.table, data.reading
-
-    def taken(name: Any, kind: str, words: str, n_missing: int | None = None) -> dict[str, Any]:
-        taken_for = {"kind": kind, "taken_for": cleaned(words, 200)}
-        return {"name": cleaned(name, 60), **taken_for, "n_missing": n_missing}
-
-    whose = "features" if reading.get("features_in_rows") is True else "cases"
-    roles = {
-        table.id_column: ("names", f"names of the {whose}"),
-        table.label_column: ("classes", "known classes, compared with the clusters"),
-        reading.get("weight_column"): ("weights", "weights of the cases"),
+    table, in_rows = data.table, data.reading.get("features_in_rows") is True
+    line = "row" if in_rows else "column"  # of a feature
+    taken = {
+        table.id_column: f"names of the {'features' if in_rows else 'cases'}",
+        table.label_column: "known classes, compared with the clusters",
+        data.reading.get("weight_column"): "weights of the cases",
     }
-    yield from (taken(name, *role) for name, role in roles.items() if name is not None)
     left_out = {column.name: column.why for column in table.set_aside} | dict(table.dropped)
-    for name, why in left_out.items():
-        if name not in roles:
-            yield taken(name, "left out", f"left out: {why}")
-    missing: list[Any] = [None] * table.data.shape[1]
-    if len(table.data) == n_cases:
-        missing = table.data.isna().sum().tolist()
-    for name, n_missing in zip(table.data.columns, missing, strict=True):
+    left_out = {name: why for name, why in left_out.items() if name not in taken}
+    taken |= {name: f"left out: {why}" for name, why in left_out.items()}
+    for name in table.data.columns:
         words = "a number"
         if name in table.categories:
             words = f"a category of {count(len(table.categories[name]), 'value')}"
         elif name in table.written:
             words = f"a number, written {table.written[name]}"
         words += ", the same in all cases" * (name in table.constant)
-        words += ", without any value" * (name in table.empty)
-        yield taken(name, "feature", words, n_missing)
+        taken[name] = words + ", without any value" * (name in table.empty)
+    taken.pop(None, None)
+    missing = table.data.isna().sum().to_dict() if len(table.data) == n_cases else {}
+    columns = [
+        {"name": cleaned(name, 60), "taken_for": cleaned(how, 200), "n_missing": missing.get(name)}
+        for name, how in taken.items()
+    ]
+    were = "was" if n_cases == 1 else "were"
+    features = count(table.data.shape[1], line)
+    sentence = f"{count(n_cases, 'case')} {were} clustered by {features}"
+    if left_out:
+        were = count(len(left_out), f"{line} was", f"{line}s were")
+        names = listed([cleaned(name, 60) for name in left_out], NAMES_IN_TEXT)
+        sentence += f"; {were} left out: {names}"
+    note = f"{line.capitalize()}s of the file, in the order of their use."
+    if len(columns) > MOST_COLUMNS:
+        note = f"The first {MOST_COLUMNS} of {len(columns):,} {line}s."
+    n_missing = int(table.n_missing)
+    return {
+        "sentence": f"{sentence}.",
+        "file": table.path.name,
+        "n_cases": n_cases,
+        # Where rows are features, their names are a column.
+        "n_columns": len(columns) - (in_rows and table.id_column is not None),
+        "line": line,
+        "missing": {
+            "n_cells": n_missing,
+            "words": count(n_missing, "cell") if n_missing else "none",
+        },
+        "prepared": data.preparer.describe(),
+        "columns": columns[:MOST_COLUMNS],
+        "columns_note": note,
+        "notes": [*data.notes, *(str(w) for w in warnings if not isinstance(w, FitWarning))],
+    }

@@ -61,8 +61,7 @@ def _limit_of(engine: EngineOptions) -> int | None:
     with suppress(ValueError, OverflowError):
         limit = parse_bytes(engine.memory.strip() or "0")
     if limit <= 0:
-        words = f"--memory {engine.memory!r} is no amount of memory, such as 2GB."
-        raise typer.BadParameter(words)
+        raise typer.BadParameter(f"--memory {engine.memory!r} is no amount of memory, such as 2GB.")
     return limit
 
 

@@ -37,8 +37,6 @@ def atomic_write(path: str | os.PathLike, mode: str = "wb") -> Iterator[IO[Any]]
     """
     target = Path(os.path.realpath(path))
     try:
-        if target.is_dir():
-            raise IsADirectoryError(21, "Is a directory", str(target))
         is_device = target.exists() and not target.is_file()
         with _opened(target, mode) if is_device else _replacing(target, mode) as file:
             yield file
