@@ -76,15 +76,9 @@ class Console:
         if not sys.stderr.isatty():
             yield _log(what)
             return
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress
 
-        columns = (
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TimeElapsedColumn(),
-        )
-        with Progress(*columns, console=_rich(sys.stderr), transient=True) as progress:
+        with Progress(console=_rich(sys.stderr), transient=True) as progress:
             task = progress.add_task(what, total=None)
 
             def update(done: int, total: int) -> None:

@@ -324,8 +324,7 @@ def demo(target: Target, console: Console) -> None:
     how = Model(), Searching(), Reading(), Preparing()
     fit(Number(), Job(table, *how, EngineOptions(), Results(results, force=True), console))
     page = Target(results / "explorer.html", force=True)
-    words = f"rskc explore {table} --out {page.out}"
-    console.print("", words, style="bold cyan", soft_wrap=True)
+    console.print("", f"rskc explore {table} --out {page.out}", style="bold cyan", soft_wrap=True)
     shown = replace(console, quiet=console.silent, json=False)
     explore(table, ExploredSettings(), *how, page, shown)
 

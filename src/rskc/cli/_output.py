@@ -38,6 +38,7 @@ FILES = {
     "cluster-*.rnk": "all features, ranked, for enrichment tools",
 }
 RANKED = re.compile(r"cluster-\d+\.rnk")  # those of write_ranked_lists
+OURS = re.compile("|".join([RANKED.pattern, *map(re.escape, FILES)]))
 
 
 @contextmanager
@@ -51,7 +52,7 @@ def results_folder(folder: Path, force: bool, table: Path) -> Iterator[Path]:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{str(folder)!r} is a file, and the results need a folder; use --out.")
     source = Path(os.path.realpath(table))
-    if source.parent == target and _is_ours(source.name):
+    if source.parent == target and OURS.fullmatch(source.name):
         raise ValueError(
             f"{str(table)!r} would be overwritten by the results in {str(folder)!r}; use --out "
             "for another folder."
@@ -80,10 +81,6 @@ def results_folder(folder: Path, force: bool, table: Path) -> Iterator[Path]:
         raise
 
 
-def _is_ours(name: str) -> bool:
-    return name in FILES or RANKED.fullmatch(name) is not None
-
-
 def check_empty(target: Path, folder: Path, force: bool) -> None:
     """Refuse to replace results, unless that is asked for."""
     if not force and target.is_dir() and any(target.iterdir()):
@@ -102,7 +99,7 @@ def _install(part: Path, target: Path) -> None:
     for name in sorted(written):
         os.replace(part / name, target / name)
     # Of ours, those of an earlier result are gone; nothing else in a folder is ever removed.
-    for name in filter(_is_ours, {file.name for file in target.iterdir()} - written):
+    for name in filter(OURS.fullmatch, {file.name for file in target.iterdir()} - written):
         (target / name).unlink()
     part.rmdir()
 

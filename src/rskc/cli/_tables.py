@@ -275,9 +275,8 @@ def what_was_read(data: Data, n_cases: int, warnings: list[Any]) -> dict[str, An
         {"name": cleaned(name, 60), "taken_for": cleaned(how, 200), "n_missing": missing.get(name)}
         for name, how in taken.items()
     ]
-    were = "was" if n_cases == 1 else "were"
     features = count(table.data.shape[1], line)
-    sentence = f"{count(n_cases, 'case')} {were} clustered by {features}"
+    sentence = f"{count(n_cases, 'case')} were clustered by {features}"
     if left_out:
         were = count(len(left_out), f"{line} was", f"{line}s were")
         names = listed([cleaned(name, 60) for name in left_out], NAMES_IN_TEXT)
