@@ -332,9 +332,8 @@ class Preparer(Transformer):
         if self.standardize != "auto":
             if self.standardize == "rows" and (mixed or issparse(table)):
                 kind = "holds categories" if mixed else "is sparse"
-                raise ValueError(
-                    f"standardize='rows' compares cells along a row, and X {kind}; use 'columns'."
-                )
+                words = f"compares cells along a row, and {{X}} {kind}; use 'columns'."
+                raise ParameterError("standardize", "rows", words)
             self.standardize_ = self.standardize
         elif mixed or self.counts_ or not alike:
             self.standardize_ = "columns"

@@ -27,7 +27,7 @@ from rskc.report._facts import (
 from rskc.report._searches import searched
 from rskc.report._words import advise, meaning
 from rskc.utils.snippets import LONGEST, in_python, parameters_of, snippet_of
-from rskc.utils.webpage import clean_names, identity, plain_numbers
+from rskc.utils.webpage import clean_names, plain_numbers
 from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 from rskc.versions import environment
 
@@ -79,7 +79,6 @@ def summarize(
         cases["note"] = f"Cases are numbered from 0: {first} {cases['note']}".strip()
     n_found, n_outliers = (summary["result"][name] for name in ("n_found", "n_outliers"))
     return summary | {
-        "identity": identity("report", facts.labels),
         "title": "Robust and sparse K-means" if title is None else cleaned(title, 200),
         "in_units": bool(units),
         "in_logarithms": any(Unit(*unit).log for unit in units.values()),

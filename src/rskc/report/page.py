@@ -121,7 +121,6 @@ def render(summary: dict[str, Any]) -> str:
         curves=curves,
         drawn=[{name: chart[name] for name in ("id", "spec", "data")} for chart in charts],
         palettes=(PALETTE, DARK_PALETTE),
-        identity=Markup(summary["identity"]),
         policy=content_policy([vega_script(), script]),
         scripts=[Markup(vega_script()), Markup(script)],
     )
