@@ -337,16 +337,6 @@ def test_frames_and_words_tell_of_the_cells():
         model.cells_frame(X[:5])
 
 
-def test_a_feature_with_very_many_outlying_cells_is_named():
-    X, _, _ = table(19)
-    X[np.random.default_rng(0).random(120) < 0.35, 70] = 30 + np.random.default_rng(1).random()
-    X[:, 70] += 0.1 * np.random.default_rng(2).normal(size=120)
-    with pytest.warns(UserWarning, match="more than a quarter of") as caught:
-        model = fitted(X)
-    assert "x70" in str(caught[0].message)
-    assert "many outlying cells" in model.warning_kinds_
-
-
 def test_the_command_line_writes_the_cells(tmp_path, monkeypatch):
     pd = pytest.importorskip("pandas")
     skip_without("typer")

@@ -71,16 +71,11 @@ MOST_TOGETHER = 500
 
 
 class LeftToData(NamedTuple):
-    """What the data are to decide, and whether the reweighting step follows."""
+    """What the data are to decide."""
 
     trim: bool
     bound: bool
-    reweight: bool
-
-    @property
-    def outliers(self) -> bool:
-        """Whether the distances decide in the end which cases are left out."""
-        return self.trim or self.reweight
+    outliers: bool  # in the end, by the reweighting step, which cases are left out
 
 
 class FeatureTests(NamedTuple):

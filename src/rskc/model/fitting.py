@@ -6,7 +6,7 @@ RobustSparseKMeans, of which the steps read the parameters.
 """
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,7 +45,7 @@ from rskc.inputs.validation import (
 )
 from rskc.model import fitted
 from rskc.model.automatic import FitResult, LeftToData, solve_automatically, where_searched
-from rskc.model.cells import CUTOFF, FEW_CASES, MANY_CELLS, shows_outlying_cells, solve_with_cells
+from rskc.model.cells import CUTOFF, FEW_CASES, shows_outlying_cells, solve_with_cells
 from rskc.model.outliers import CUTOFFS, Judgment, find_clump, judge
 from rskc.model.warnings import fit_warning
 from rskc.solver import Problem, Solution, Starts, Warm, solve
@@ -95,7 +95,7 @@ def fit(
         engine.stand_for_more(share)
         problem = make_problem(model, engine)
         engine.expect(problem.n_clusters, problem.n_trim)
-        with overflow_explained(model, engine, counted, names):
+        with overflow_explained(engine):
             starts = make_starts(model, counted, engine, problem, n_searched)
             result = _solve(model, engine, problem, starts, warm)
             result.solution.check_finite()
@@ -111,7 +111,6 @@ def fit(
         model.sample_weight_ = weights.given
         _judge_others(model, X, engine, weights.given == 0)
     model.outlying_cells_ = fitted.outlying_cells(model, X, model.labels_)
-    messages += on_cells(model)
     model.warnings_ = [str(message) for message in messages]
     model.warning_kinds_ = [message.kind for message in messages]
     if case_names is not None:
@@ -230,22 +229,12 @@ def make_starts(
 
 
 @contextmanager
-def overflow_explained(
-    model: Any, engine: Engine, X: Any, case_names: np.ndarray | None = None
-) -> Iterator[None]:
+def overflow_explained(engine: Engine) -> Iterator[None]:
     """Turn an error about sums that overflow into one about the data."""
     try:
         yield
     except FloatingPointError:
-        place = ""
-        if isinstance(X, np.ndarray):
-            case, feature = np.unravel_index(np.nanargmax(np.abs(X)), X.shape)
-            place = f"feature {feature}"
-            if hasattr(model, "feature_names_in_"):
-                place = f"feature {fitted.number_names(model)[feature]!r:.80}"
-            # Without a name it is perhaps the number within a sample of a search.
-            place += "" if case_names is None else f" of case {case_names.tolist()[case]!r:.80}"
-        raise OverflowedError(engine.largest_cell(), place) from None
+        raise OverflowedError(engine.largest_cell()) from None
 
 
 def _solve(
@@ -254,7 +243,8 @@ def _solve(
     """Solve the problem, or let the data decide what the model leaves to them."""
     cutoff, is_auto = model.cells, is_word(model.cells, "auto")
     bound = problem.l1_bound is not None and is_word(model.l1_bound, "auto")
-    left = LeftToData(is_word(model.trim, "auto"), bound, bool(model.reweight))
+    trim = is_word(model.trim, "auto")
+    left = LeftToData(trim, bound, trim or bool(model.reweight))
     unscaled = None  # which numbers stand for categories, which have no outlying cells
     if hasattr(model, "encoder_"):
         coded = [code.kind != NUMBERS for code in model.encoder_.columns_]
@@ -262,10 +252,7 @@ def _solve(
     if is_auto:
         cutoff = CUTOFF if left.trim or left.bound else None
     elif cutoff is not None:
-        remedy = ' scales, "auto" or {None}'
-        cutoff = check_real("cells", cutoff, 0, remedy=remedy)
-        if cutoff == 0:
-            raise ParameterError("cells", model.cells, f"must be a number above 0{remedy}.")
+        cutoff = check_real("cells", cutoff, 1, remedy=' scales, "auto" or {None}')
     if cutoff is None and not any(left):
         return FitResult(solve(engine, problem, starts, warm), problem, None)
     here, starts = where_searched(engine, problem, starts)
@@ -426,8 +413,13 @@ def warnings_of(
         yield fit_warning(
             "clump", size=len(clump.cases), cases=names(clump.cases, len(clump.cases))
         )
-    if engine.n_missing:
-        yield from _on_missing(model, engine, solution, names)
+    if engine.n_missing and (little := engine.little_seen(solution.weights, LITTLE_SEEN)).total:
+        yield fit_warning(
+            "hardly observed cases",
+            cases=count(little.total, "case is", "cases are"),
+            share=LITTLE_SEEN,
+            names=names(little.first, little.total),
+        )
 
 
 def _on_parameters(model: Any, engine: Engine, result: FitResult) -> Iterator[FitWarning]:
@@ -447,36 +439,3 @@ def _on_parameters(model: Any, engine: Engine, result: FitResult) -> Iterator[Fi
     selected = count_active(groups, solution.weights)
     if features is None and problem.n_features not in (None, selected):
         yield fit_warning("other number of features", value=problem.n_features, found=selected)
-
-
-def _on_missing(
-    model: Any, engine: Engine, solution: Solution, names: Callable[[np.ndarray, int], str]
-) -> Iterator[FitWarning]:
-    """Warn of features and cases of which little is observed."""
-    dead = np.flatnonzero(engine.equal_weights()[0] == 0)
-    if len(dead):
-        named = hasattr(model, "feature_names_in_") or hasattr(model, "encoder_")
-        dead_names = fitted.number_names(model)[dead] if named else dead
-        yield fit_warning(
-            "unobserved features",
-            features=count(len(dead), "feature has", "features have"),
-            names=listed(dead_names, MOST_NAMES),
-        )
-    little = engine.little_seen(solution.weights, LITTLE_SEEN)
-    if little.total:
-        yield fit_warning(
-            "hardly observed cases",
-            cases=count(little.total, "case is", "cases are"),
-            share=LITTLE_SEEN,
-            names=names(little.first, little.total),
-        )
-
-
-def on_cells(model: Any) -> Iterator[FitWarning]:
-    """Warn of features of which very many cells are outlying."""
-    cells = model.outlying_cells_
-    many = np.flatnonzero(np.bincount(cells.nonzero()[1]) > MANY_CELLS * cells.shape[0])
-    if len(many):
-        features = count(len(many), "feature has", "features have")
-        names = listed(fitted.feature_names(model)[many], MOST_NAMES)
-        yield fit_warning("many outlying cells", features=features, names=names)

@@ -6,6 +6,7 @@ else.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -20,8 +21,8 @@ from rskc.inputs.spreads import MANY, SPARSE, column_medians, some_rows, spreads
 from rskc.inputs.validation import check_choice, is_word
 from rskc.preprocessing.standardizers import (
     SCALES,
-    ColumnStandardizer,
     Transformer,
+    column_scales,
     standardize_rows,
     with_numbers,
 )
@@ -76,7 +77,11 @@ def decide(table: Any) -> Decisions:
             return Decisions(False, not is_sparse, *logs_together(np.maximum(rows, 0)))
         if is_sparse:
             return Decisions(False, False, *as_it_is)
-    if (p >= MANY and _spread_alike(rows)) or _have_one_range(rows):
+        deviations = _deviations(rows)
+        low, middle, high = np.quantile(deviations[deviations > 0], (0.05, 0.5, 0.95))
+        if high <= MANY_ALIKE * middle and middle <= MANY_ALIKE * low:
+            return Decisions(False, True, *as_it_is)
+    if _have_one_range(rows):
         return Decisions(False, True, *as_it_is)
     skewed = np.array([_is_skewed(column) for column in rows.T], bool)
     spreads = spreads_of(rows)
@@ -148,15 +153,6 @@ def _deviations(rows: np.ndarray) -> np.ndarray:
     """Return the standard deviations of columns, 0 for one without an observed cell."""
     with np.errstate(over="ignore"):
         return np.nanstd(np.where(np.isnan(rows).all(axis=0), 0.0, rows), axis=0)
-
-
-def _spread_alike(rows: np.ndarray) -> bool:
-    deviations = _deviations(rows)
-    deviations = deviations[deviations > 0]
-    if len(deviations) == 0:
-        return True
-    low, middle, high = np.quantile(deviations, (0.05, 0.5, 0.95))
-    return high <= MANY_ALIKE * middle and middle <= MANY_ALIKE * low
 
 
 def _is_skewed(column: np.ndarray) -> bool:
@@ -325,8 +321,9 @@ class Preparer(Transformer):
         check_choice("scale", self.scale, ("auto", *SCALES))
         table, places = self._numbers(X, reset=True)
         p, mixed = table.shape[1], places is not None
+        places = list(range(p)) if places is None else places
         names = column_names(X) if hasattr(X, "columns") else [""] * p
-        decisions = self._decide(table, names, range(p) if places is None else places)
+        decisions = self._decide(table, names, places)
         self.__dict__.update(_idle(p))
         self.counts_, alike, self.log_, self.unit_ = decisions
         if self.standardize != "auto":
@@ -340,10 +337,11 @@ class Preparer(Transformer):
             self.standardize_ = "columns"
         elif p >= (MANY if self.log_.any() else VERY_MANY) and not issparse(table):
             self.standardize_ = "rows"
-        self._fit_scales(table)
-        if places is not None:  # the columns that hold no numbers have a place in the arrays too
-            for name, value in OF_COLUMNS.items():
-                values = np.full(X.shape[1], value)
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+        self._fit_scales(table, names[places])
+        # The columns that hold no numbers have a place in the arrays too.
+        for name, values in _idle(self.n_features_in_).items():
+            if name in OF_COLUMNS:
                 values[places] = getattr(self, name)
                 setattr(self, name, values)
         return self
@@ -356,9 +354,8 @@ class Preparer(Transformer):
         decisions = decide(table)
         if is_word(self.log, "auto"):
             return decisions
-        if self.log is None or (isinstance(self.log, str) and self.log in ("all", "none")):
-            chosen = np.full(p, self.log == "all")
-        else:
+        chosen = np.full(p, is_word(self.log, "all"))
+        if self.log is not None and not is_word(self.log, "all"):
             asked = places_of("log", self.log, names)
             for j in set(asked) - set(places):
                 raise ParameterError("log", names[j], "is a column of {X} that holds no numbers.")
@@ -367,7 +364,7 @@ class Preparer(Transformer):
         logs = logs_together(rows) if together else logs_of_columns(rows, chosen)
         return Decisions(False, decisions.alike, *logs)
 
-    def _fit_scales(self, table: Any) -> None:
+    def _fit_scales(self, table: Any, names: np.ndarray) -> None:
         if self.counts_:
             sums = np.asarray(table.sum(axis=0)).ravel()
             self.counted_ = sums <= MOST_OF_ALL * sums.sum()
@@ -379,16 +376,9 @@ class Preparer(Transformer):
                 self.spread_ = float(np.nanmedian(np.nanstd(rows, axis=1))) or 1.0
         if self.standardize_ == "columns" and table.shape[1]:
             scale = "clipped" if self.scale == "auto" else self.scale
-            standardizer = ColumnStandardizer("mean" if scale == "std" else "median", scale)
-            logged, names = self._logged(table), getattr(self, "feature_names_in_", ())
-            if scale == "mad" and len(names) == table.shape[1] and not issparse(table):
-                import pandas as pd
-
-                logged = pd.DataFrame(logged, columns=names)  # of which a warning gives names
-            standardizer.fit(logged)
-            self.center_ = standardizer.center_
-            least = LEAST_OF_COUNTS if self.counts_ else 0.0
-            self.scale_ = np.maximum(standardizer.scale_, least)
+            center, logged = "mean" if scale == "std" else "median", self._logged(table)
+            self.center_, scales = column_scales(logged, center, scale, names)
+            self.scale_ = np.maximum(scales, LEAST_OF_COUNTS if self.counts_ else 0.0)
 
     def _logged(self, table: Any) -> Any:
         if self.counts_:
@@ -483,10 +473,11 @@ class Preparer(Transformer):
 
     def of_columns(self, places: Sequence[int]) -> Preparer:
         """Return what prepares some of the columns; all are needed where rows are standardized."""
-        part = Preparer(self.log, self.standardize, self.scale).without_data(len(places))
-        for name in (*OF_TABLE, *OF_COLUMNS):
-            values = getattr(self, name)
-            setattr(part, name, values[list(places)] if name in OF_COLUMNS else values)
+        part = copy.copy(self)
+        vars(part).pop("feature_names_in_", None)
+        part.n_features_in_ = len(places)
+        for name in OF_COLUMNS:
+            setattr(part, name, getattr(self, name)[list(places)])
         return part
 
     def describe(self) -> str:
@@ -515,8 +506,8 @@ class Preparer(Transformer):
     @classmethod
     def from_plain(cls, state: Mapping[str, Any], p: int) -> Preparer:
         """Return the preparer of such a state; ValueError if it fits no table of p columns."""
-        preparer = cls(**{name: state[name] for name in ("log", "standardize", "scale")})
-        preparer.without_data(p)
+        params = {name: state[name] for name in ("log", "standardize", "scale")}
+        preparer = cls(**params).without_data(p)
         preparer.__dict__.update({name: state[name] for name in STATE if name in state})
         if any(np.shape(getattr(preparer, name)) != (p,) for name in OF_COLUMNS):
             raise ValueError("the preparation in the model's file does not fit the model.")

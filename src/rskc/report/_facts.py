@@ -20,7 +20,6 @@ from rskc.model.summary import (
     bounds_cells,
     cells_frame,
     counts_of_cells,
-    features_frame,
     in_units,
     observed_share,
 )
@@ -134,7 +133,7 @@ FEATURE_COLUMNS = "feature rank weight group group_weight outlying_cells probabi
 def features_table(facts: Facts, probabilities: np.ndarray | None = None) -> dict[str, Any]:
     """Return a row for each feature, the largest weight first."""
     model = facts.model
-    frame = in_units(features_frame(model), facts.units).assign(feature=facts.feature_names)
+    frame = in_units(model.features_frame(), facts.units).assign(feature=facts.feature_names)
     if "group" in frame:
         frame["group"] = clean_names(frame["group"])
     if probabilities is not None:

@@ -107,10 +107,7 @@ def _on_trust(summary: Summary, names: KnownNames) -> Findings:
 
 def _on_fit(summary: Summary, names: KnownNames) -> Findings:
     """Repeat the warnings of the fit, with the names that the reader knows."""
-    is_one_group = _searched_for(summary, "n_clusters") and summary["result"]["n_clusters"] == 1
     for message, kind in zip(summary["warnings"], summary["warning_kinds"], strict=True):
-        if kind == "many outlying cells" and is_one_group:  # of which a search wants no more
-            continue
         text = _rephrased(message, KINDS[kind][2], names) if kind in KINDS else message
         yield kind.capitalize() or "Warning", {"text": cleaned(text, LONGEST_WARNING)}
 
