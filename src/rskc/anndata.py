@@ -169,13 +169,11 @@ def rank_genes(
     """
     _check(adata, layer, None)
     model = model_to_numpy(model)
-    if groupby not in adata.obs:
+    labels = model.labels_.astype(str)
+    if groupby not in adata.obs or list(adata.obs[groupby].astype(str)) != list(labels):
         raise ValueError(
-            f"groupby={groupby!r} is not in adata.obs; give the key_added of rskc.anndata.cluster."
-        )
-    if list(adata.obs[groupby].astype(str)) != list(model.labels_.astype(str)):
-        raise ValueError(
-            f"adata.obs[{groupby!r}] does not hold the clusters of this model; cluster adata again."
+            f"groupby={groupby!r} has not the clusters of this model in adata.obs; give the "
+            "key_added of rskc.anndata.cluster, or cluster adata again."
         )
     if len(model.cluster_centers_) == 1:
         raise ValueError("One cluster has nothing to be compared with, so it has no markers.")

@@ -95,9 +95,14 @@ class Columns(NamedTuple):
     def of_errors(
         self, errors: np.ndarray, n_clusters: int, masses: np.ndarray | None = None
     ) -> Columns:
-        """Return them with the scales of errors around the centers of clusters."""
-        none = np.isinf(self.scales)
-        return Columns(self.medians, error_scales(errors, n_clusters, masses)).without(none)
+        """Return them with the scales of errors (m, p) around the centers of clusters.
+
+        Centers follow their cases: errors are too small by what n - K has to do with n.
+        """
+        n = len(errors) if masses is None else masses.sum()
+        pulled = np.sqrt(n / max(n - n_clusters, 1))
+        scales = MAD_FACTOR * pulled * lower_medians(np.abs(errors), masses)
+        return Columns(self.medians, scales).without(np.isinf(self.scales) | ~(scales > 0))
 
     def clip(self, rows: np.ndarray, most: float = CLIP_SCALES) -> np.ndarray:
         """Cut cells off at this many scales."""
@@ -153,19 +158,6 @@ def of_few_values(rows: np.ndarray) -> np.ndarray:
     ordered = np.sort(rows, axis=0)  # a NaN comes last, and is like no other
     apart = int(SAME_VALUE * len(rows))
     return (ordered[apart:] == ordered[: len(rows) - apart]).any(axis=0)
-
-
-def error_scales(
-    errors: np.ndarray, n_clusters: int, masses: np.ndarray | None = None
-) -> np.ndarray:
-    """Return the scales (p,) of errors (m, p) around the centers of clusters; infinite where 0.
-
-    Centers follow their cases: errors are too small by what n - K has to do with n.
-    """
-    n = len(errors) if masses is None else masses.sum()
-    pulled = np.sqrt(n / max(n - n_clusters, 1))
-    scales = MAD_FACTOR * pulled * lower_medians(np.abs(errors), masses)
-    return np.where(scales > 0, scales, np.inf)
 
 
 class CellBounds(NamedTuple):

@@ -317,8 +317,20 @@ def _checked(model: Any, X: Any) -> tuple[Predictor, Any]:
     return predictor, validated(model, X, False, predictor.centers.dtype)
 
 
-class PredictionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
-    """Methods of a fitted estimator; X is of any kind, and what is returned of the same."""
+class _Wrapped(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """A ``transform`` for arrays in memory, which scikit-learn wraps as ``set_output`` asks for."""
+
+    _apply: Any
+
+    def transform(self, X: Any) -> Any:
+        return self._apply("transform", X)
+
+
+class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+    """Methods of a fitted estimator; X is of any kind, and what is returned of the same.
+
+    Its own ``transform`` is not wrapped by scikit-learn, which would read a Dask array into memory.
+    """
 
     def predict(self, X: Any) -> Any:
         """Return the nearest center of each case, by weighted distance."""
@@ -329,9 +341,13 @@ class PredictionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
         So that a pipeline may have KMeans in its place, they are distances as KMeans gives them,
         ``sqrt(sum_j w_j (x_j - c_j)^2)``. ``distances_`` and ``score_samples`` are squared.
-        Those of a Dask array or dataframe are a Dask array.
+        Those of a Dask array or dataframe are a Dask array, whatever ``set_output`` asks for.
         """
-        return self._apply("transform", X)
+        return self._apply("transform", X) if is_dask(X) else super().transform(X)
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Cluster the cases of X and return their distances, as ``transform`` does."""
+        return self.fit(X, y, sample_weight=sample_weight).transform(X)
 
     def score_samples(self, X: Any) -> Any:
         """Return minus the distance of each case to its nearest center, below which it is outlying.

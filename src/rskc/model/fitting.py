@@ -48,7 +48,7 @@ from rskc.model.automatic import FitResult, LeftToData, solve_automatically, whe
 from rskc.model.cells import CUTOFF, FEW_CASES, shows_outlying_cells, solve_with_cells
 from rskc.model.outliers import CUTOFFS, Judgment, find_clump, judge
 from rskc.model.warnings import fit_warning
-from rskc.solver import Problem, Solution, Starts, Warm, solve
+from rskc.solver import Problem, Starts, Warm, solve
 from rskc.solver.alternate import VERBOSITY, count_active, mass_of
 from rskc.solver.groups import FeatureGroups, check_groups
 from rskc.solver.search import INITS, auto_inits, auto_starts, draw_cases, search_cases
@@ -158,17 +158,13 @@ def make_problem(model: Any, engine: Engine) -> Problem:
         words = ', or "auto": the share of cases that may be outlying'
         n_trim = mass_of(check_real("trim", trim, 0, 0.5, words), engine)
     check_choice("reweight", model.reweight, (True, False))
-    most = ""  # cases
-    if n < K:
-        most = f"{count(n, 'case')}; lower {{n_clusters}}"
-    elif (kept := engine.mass - n_trim) < K:
-        left = f"the {kept:g} cases that are left of {engine.mass:g} when {{trim}}={trim}"
-        most = f"{left} takes {n_trim:g} away; lower one of the two"
-    elif (distinct := engine.distinct(K)) < K:
-        differing = f"the {count(distinct, 'distinct case')} among the {n}"
-        most = f"{differing}; lower {{n_clusters}}"
-    if most:
-        raise ParameterError("n_clusters", K, f"is more than {most}.")
+    if (kept := engine.mass - n_trim) < K:
+        why = f" that {{trim}}={trim} leaves" * (n_trim > 0)
+        words = f"is more than {kept:g}, the number of cases{why}; lower {{n_clusters}}."
+        raise ParameterError("n_clusters", K, words)
+    if (distinct := engine.distinct(K)) < K:
+        words = f"is more than the {count(distinct, 'distinct case')} among the {n}"
+        raise ParameterError("n_clusters", K, f"{words}; lower {{n_clusters}}.")
     check_rule(model)
     l1_bound, n_features = check_sparsity(model.l1_bound, model.n_features, p)
     if K == 1 and isinstance(model.l1_bound, str):

@@ -93,7 +93,7 @@ def _are_counts(table: Any, rows: np.ndarray) -> bool:
     """Whether cells are whole numbers from 0 on, of which the largest are rare."""
     cells = table.data if issparse(table) else rows
     cells = cells[np.isfinite(cells)] if np.isnan(cells).any() else cells
-    if cells.size == 0 or cells.min() < 0 or (cells != np.floor(cells)).any():
+    if cells.min(initial=0) < 0 or (cells != np.floor(cells)).any():
         return False
     filled = cells[cells > 0]
     largest = filled.max(initial=0)
@@ -163,8 +163,6 @@ def _is_skewed(column: np.ndarray) -> bool:
     above = seen[seen > 0]
     if len(np.unique(above)) < FEWEST:
         return False
-    if 2 * np.count_nonzero(above == above.min()) > len(above):  # a floor
-        above = above[above > above.min()]
     plain, logged = _skewness(above), _skewness(np.log(above))
     return plain >= SKEWED and abs(logged) <= plain / 2
 
@@ -323,27 +321,28 @@ class Preparer(Transformer):
         p, mixed = table.shape[1], places is not None
         places = list(range(p)) if places is None else places
         names = column_names(X) if hasattr(X, "columns") else [""] * p
+        if self.standardize == "rows" and (mixed or issparse(table)):
+            kind = "holds categories" if mixed else "is sparse"
+            raise ValueError(
+                f"standardize='rows' compares cells along a row, and X {kind}; use 'columns'."
+            )
         decisions = self._decide(table, names, places)
-        self.__dict__.update(_idle(p))
+        n = len(names)
+        self.without_data(p)
         self.counts_, alike, self.log_, self.unit_ = decisions
-        if self.standardize != "auto":
-            if self.standardize == "rows" and (mixed or issparse(table)):
-                kind = "holds categories" if mixed else "is sparse"
-                raise ValueError(
-                    f"standardize='rows' compares cells along a row, and X {kind}; use 'columns'."
-                )
-            self.standardize_ = self.standardize
-        elif mixed or self.counts_ or not alike:
-            self.standardize_ = "columns"
-        elif p >= (MANY if self.log_.any() else VERY_MANY) and not issparse(table):
-            self.standardize_ = "rows"
-        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
-        self._fit_scales(table, names[places])
+        if self.standardize == "auto":
+            self.standardize_ = None
+            if mixed or self.counts_ or not alike:
+                self.standardize_ = "columns"
+            elif p >= (MANY if self.log_.any() else VERY_MANY) and not issparse(table):
+                self.standardize_ = "rows"
+        self._fit_scales(table, getattr(self, "feature_names_in_", np.arange(n))[places])
         # The columns that hold no numbers have a place in the arrays too.
-        for name, values in _idle(self.n_features_in_).items():
-            if name in OF_COLUMNS:
-                values[places] = getattr(self, name)
-                setattr(self, name, values)
+        for name, value in OF_COLUMNS.items():
+            values = np.full(n, value)
+            values[places] = getattr(self, name)
+            setattr(self, name, values)
+        self.n_features_in_ = n
         return self
 
     def _decide(self, table: Any, names: Sequence[str], places: Sequence[int]) -> Decisions:
@@ -453,7 +452,9 @@ class Preparer(Transformer):
 
     def without_data(self, p: int) -> Preparer:
         """Set what a fit to p features would, where the data decide nothing: no logarithms."""
-        self.__dict__.update(_idle(p), standardize_=self.standardize, n_features_in_=p)
+        of_columns = {name: np.full(p, value) for name, value in OF_COLUMNS.items()}
+        self.__dict__.update(OF_TABLE | of_columns)
+        self.standardize_, self.n_features_in_ = self.standardize, p
         return self
 
     @property
@@ -474,7 +475,7 @@ class Preparer(Transformer):
     def of_columns(self, places: Sequence[int]) -> Preparer:
         """Return what prepares some of the columns; all are needed where rows are standardized."""
         part = copy.copy(self)
-        vars(part).pop("feature_names_in_", None)
+        part.__dict__.pop("feature_names_in_", None)
         part.n_features_in_ = len(places)
         for name in OF_COLUMNS:
             setattr(part, name, getattr(self, name)[list(places)])
@@ -512,11 +513,6 @@ class Preparer(Transformer):
         if any(np.shape(getattr(preparer, name)) != (p,) for name in OF_COLUMNS):
             raise ValueError("the preparation in the model's file does not fit the model.")
         return preparer
-
-
-def _idle(p: int) -> dict[str, Any]:
-    """Return what a fit to p columns leaves where nothing is done."""
-    return OF_TABLE | {name: np.full(p, value) for name, value in OF_COLUMNS.items()}
 
 
 class Unit(NamedTuple):

@@ -315,7 +315,7 @@ def column_scales(
     for first in range(0, X.shape[1], step):  # all columns of an array, some of a sparse matrix
         columns = np.ascontiguousarray(to_dense(table[:, first : first + step]).T, np.float64)
         with np.errstate(invalid="ignore", over="ignore"):
-            centers = (_medians if center == "median" else _means)(columns)
+            centers = column_medians(columns.T) if center == "median" else _means(columns)
             spreads = _deviations(columns)
             parts.append([centers, spreads, spreads if scale == "std" else SCALES[scale](columns)])
     centers, spreads, scales = np.concatenate(parts, axis=1)
@@ -349,19 +349,15 @@ def standardize_rows(X: np.ndarray, center: str, scale: str) -> tuple[np.ndarray
         Numbers of the rows with scale 0, which are centered only.
     """
     scales = SCALES[scale](X)
-    centers = (_medians if center == "median" else _means)(X)
+    centers = column_medians(X.T) if center == "median" else _means(X)
     flat = np.flatnonzero(scales == 0)
     scales[flat] = 1
     return (X - centers[:, None]) / scales[:, None], flat
 
 
-def _medians(X: np.ndarray) -> np.ndarray:
-    """Return the median of each row over its observed cells; NaN if it has none."""
-    return column_medians(X.T)
-
-
 def _mads(X: np.ndarray) -> np.ndarray:
-    return _medians(np.abs(X - _medians(X)[:, None])) * X.dtype.type(MAD_FACTOR)
+    errors = np.abs(X - column_medians(X.T)[:, None])
+    return column_medians(errors.T) * X.dtype.type(MAD_FACTOR)
 
 
 def _means(X: np.ndarray) -> np.ndarray:
