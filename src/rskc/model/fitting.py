@@ -101,7 +101,7 @@ def fit(
             result.solution.check_finite()
         if result.cells is not None:
             engine = BoundedEngine(engine, result.cells.limits)
-        judged = judge(engine, result.solution, *check_rule(model))
+        judged = judge(engine, result.solution, model.outlier_rule, model.outlier_cutoff)
         messages = list(warnings_of(model, engine, result, judged.outliers, names))
         _store(model, engine, result, judged, weights)
         messages += on_scales(model, counted)
@@ -165,7 +165,9 @@ def make_problem(model: Any, engine: Engine) -> Problem:
     if (distinct := engine.distinct(K)) < K:
         words = f"is more than the {count(distinct, 'distinct case')} among the {n}"
         raise ParameterError("n_clusters", K, f"{words}; lower {{n_clusters}}.")
-    check_rule(model)
+    check_choice("outlier_rule", model.outlier_rule, tuple(CUTOFFS))
+    if model.outlier_cutoff is not None:
+        check_real("outlier_cutoff", model.outlier_cutoff, 0, remedy=" or None")
     l1_bound, n_features = check_sparsity(model.l1_bound, model.n_features, p)
     if K == 1 and isinstance(model.l1_bound, str):
         l1_bound = None  # one cluster differs from nothing: the first features would get the weight
@@ -186,15 +188,6 @@ def groups_of(checked: Any, feature_groups: Any, p: int) -> FeatureGroups | None
     if hasattr(checked, "encoder_"):
         return checked.encoder_.groups(feature_groups, names)
     return None if feature_groups is None else check_groups(feature_groups, names, p)
-
-
-def check_rule(model: Any) -> tuple[str, float | None]:
-    """Return the rule for outliers and its cut-off, None for the rule's own."""
-    rule, cutoff = model.outlier_rule, model.outlier_cutoff
-    check_choice("outlier_rule", rule, tuple(CUTOFFS))
-    if cutoff is not None:
-        cutoff = check_real("outlier_cutoff", cutoff, 0, remedy=" or None")
-    return rule, cutoff
 
 
 def make_starts(
@@ -297,7 +290,7 @@ def _store(
     model.distances_ = engine.returned(weighted, np.inf)
     model.unweighted_distances_ = engine.returned(unweighted, np.inf)
     model.outlier_threshold_, model.unweighted_outlier_threshold_ = judged.thresholds
-    model.outlier_cutoff_ = judged.cutoff
+    model.outlier_cutoff_ = float(judged.cutoff)
     model.outliers_ = engine.returned(judged.outliers, True)
     model.cell_cutoff_, model.cell_scales_ = None, np.full(model.n_features_in_, np.inf)
     if cells is not None:
@@ -319,9 +312,8 @@ def _store(
         model.group_names_ = groups.names
         model.group_weights_ = engine.as_result(unit_weights)
         model.feature_group_ = fitted.by_column(model, groups.numbers)
-    model.l1_bound_ = problem.l1_bound
-    if problem.n_features is not None:
-        model.l1_bound_ = float(unit_weights.sum())
+    given = problem.n_features is None
+    model.l1_bound_ = problem.l1_bound if given else float(unit_weights.sum())
 
 
 def _judge_others(model: Any, X: Any, engine: Engine, out: np.ndarray) -> None:
@@ -362,10 +354,8 @@ def on_scales(model: Any, X: Any) -> Iterator[FitWarning]:
     rows = to_numpy(X[:: X.shape[0] // SAMPLED_CASES + 1, :])  # as the array API wants it
     if not hasattr(model, "encoder_"):
         if (spreads := differing_spreads(rows)) is not None:
-            largest, small = (
-                cleaned(fitted.feature_names(model)[j], 24)
-                for j in (spreads.largest, spreads.small)
-            )
+            names = fitted.feature_names(model)[[spreads.largest, spreads.small]]
+            largest, small = (cleaned(name, 24) for name in names)
             ratio = float(f"{spreads.ratio:.2g}")
             yield fit_warning("units differ", largest=largest, small=small, ratio=ratio)
         return
