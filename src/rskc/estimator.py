@@ -35,7 +35,7 @@ class RobustSparseKMeans(ResultsMixin, PredictionMixin, ClusterMixin, BaseEstima
         Otherwise another fit trims 15%; cases that are far from its centers are set aside, unless
         they form a cluster of their own; the others are clustered with hardly any trimming; and the
         reweighting step excludes the cases that are outlying in the end.
-    cells : float, "auto" or None, default="auto"
+    cells : float >= 1, "auto" or None, default="auto"
         How many scales a cell must be from the center of its case, in a feature, to be outlying:
         its squared error counts no more than that, and it does not contribute to the center. In a
         wide table nearly every case has a few outlying cells, and no share can be trimmed.

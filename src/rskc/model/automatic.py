@@ -309,8 +309,6 @@ def choose_features(clusters: Clusters) -> tuple[Clusters, FeatureChoice]:
             break
         seen.add(passed.tobytes())
         n_different = int(passed.sum())
-        if problem.n_clusters == 1:
-            return clusters, FeatureChoice(tests, 0, len(passed))
         problem = replace(problem, l1_bound=None, n_features=max(n_different, 1))
         solution = solve_near(engine, problem, [solution])
     refined = Clusters(engine, problem, solution)

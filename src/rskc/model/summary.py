@@ -64,12 +64,9 @@ def count_features(model: Any) -> FeatureCounts:
     units = fitted.units_of(model)
     held = np.cumsum(np.sort(units.weights.astype(float))[::-1])
     n_mostly = int(np.searchsorted(held, MOST_OF_WEIGHT * held[-1] * (1 - 1e-12))) + 1
-    several = len(model.cluster_centers_) > 1  # one cluster differs from nothing
-    different, enough = (
-        getattr(model, name, None) if several else None
-        for name in ("n_features_different_", "n_features_enough_")
-    )
     n_selected = int(np.count_nonzero(units.weights))
+    names = "n_features_different_", "n_features_enough_"
+    different, enough = (getattr(model, name, None) for name in names)
     return FeatureCounts(len(held), n_selected, n_mostly, different, enough, units.noun)
 
 
