@@ -140,15 +140,6 @@ def charts(summary) -> Iterator[str]:
         yield from (f"  note: {note}" for note in chart["notes"])
 
 
-def settings(**asked) -> Iterator[str]:
-    """Yield what a model says of its settings that it does not say of the usual ones."""
-    usual, said = (
-        fit(make_data(), **given).summary().partition("Found:")[0].splitlines()
-        for given in ({}, asked)
-    )
-    yield from (line for line in said if line not in usual or not asked)
-
-
 def described(search) -> Iterator[str]:
     """Yield what a search says of itself, its rule and its choice."""
     said = describe(search)

@@ -321,9 +321,6 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
     Its own ``transform`` is not wrapped by scikit-learn, which would read a Dask array into memory.
     """
 
-    fit: Any
-    trim: Any
-
     def predict(self, X: Any) -> Any:
         """Return the nearest center of each case, by weighted distance."""
         return self._apply("labels", X)

@@ -15,7 +15,7 @@ from rskc.estimator import RobustSparseKMeans
 from rskc.inputs.labels import in_order, read_two
 from rskc.model.fitted import by_column, feature_names, judge_cases, thresholds_of, unequal_weights
 from rskc.model.outliers import Distances
-from rskc.model.summary import bounds_cells, cases_frame, cells_frame, features_frame, in_units
+from rskc.model.summary import bounds_cells, cells_frame, in_units
 from rskc.pictures import models as pictures
 from rskc.utils.webpage import clean_names, embedded_json, plain_numbers
 from rskc.utils.wording import count, listed, number, percent, sentence_list
@@ -55,7 +55,7 @@ class Facts:
                 "best_estimator_, and the search itself in searches."
             )
         model, X = pictures.check_fitted(model, X)
-        cases = cases_frame(model, X)  # which refuses another number of cases
+        cases = model.cases_frame(X)  # which refuses another number of cases
         n, names = len(cases), list(cases["case"] if case_names is None else case_names)
         if len(names) != n:
             raise ValueError(f"case_names has {len(names)} names for {n} cases; give one for each.")
@@ -118,7 +118,7 @@ CASE_COLUMNS = "case weight cluster distance unweighted_distance outlying_cells"
 def features_table(facts: Facts, probabilities: np.ndarray | None = None) -> dict[str, Any]:
     """Return a row for each feature, the largest weight first."""
     model = facts.model
-    frame = in_units(features_frame(model), facts.units).assign(feature=facts.feature_names)
+    frame = in_units(model.features_frame(), facts.units).assign(feature=facts.feature_names)
     if "group" in frame:
         frame["group"] = clean_names(frame["group"])
     if probabilities is not None:

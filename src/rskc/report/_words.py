@@ -92,11 +92,8 @@ def _on_trust(summary: Summary, names: KnownNames) -> Findings:
 
 def _on_fit(summary: Summary, names: KnownNames) -> Findings:
     """Repeat the warnings of the fit."""
-    is_one_group = summary["searches"] and summary["result"]["n_clusters"] == 1
     for message, kind in zip(summary["warnings"], summary["warning_kinds"], strict=True):
-        # Of one group a search wants no more clusters, which many outlying cells call for.
-        if kind != "many outlying cells" or not is_one_group:
-            yield kind.capitalize() or "Warning", {"text": cleaned(message, LONGEST_WARNING)}
+        yield kind.capitalize() or "Warning", {"text": cleaned(message, LONGEST_WARNING)}
 
 
 def _on_features(summary: Summary, names: KnownNames) -> Findings:
