@@ -57,7 +57,7 @@ def asked(kind, engine, function, *arrays):
 
 def seeds_of(table):
     """The table from which starts are drawn: of blocks that is done in memory."""
-    return table.in_memory() if hasattr(table, "recipe") else table
+    return table.in_memory() if hasattr(table, "of_moved") else table
 
 
 def plain_within(X, groups, K, weights):
@@ -778,7 +778,7 @@ def test_sums_follow_from_one_grouping_to_the_next(kind, seed, m):
 
 def for_seeds(table, array):
     """Bring an array to where starts are drawn: blocks gather it."""
-    return table.arrays.gathered(array) if hasattr(table, "recipe") else array
+    return table.arrays.gathered(array) if hasattr(table, "of_moved") else array
 
 
 @each_kind

@@ -408,9 +408,6 @@ class Engine(CaseData):
         """Return an array that is not of length n as the user gets it."""
         return array
 
-    def expect(self, n_clusters: int, n_trim: float) -> None:
-        """Get ready for problems with so many clusters and trimmed cases."""
-
     def stand_for_more(self, share: float) -> None:
         """Use memory as an engine would of whose cells these are a share: limits shrink as much."""
 

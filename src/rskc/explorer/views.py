@@ -47,7 +47,6 @@ class Scene:
     n_beyond: int  # cases outside of its frame, drawn on the edge
     shown: np.ndarray  # features of which the page has the values, the largest weights first
     feature_names: np.ndarray
-    numbering: np.ndarray  # (n,) clusters of all cases, whose numbers those of the views are like
     cells: Any  # (n, p) sparse: the outlying cells of the automatic fit; None if it bounds none
 
 
@@ -80,7 +79,6 @@ def scene_of(search: Exploration, numbered_like: Any = None) -> Scene:
         n_beyond,
         top[: max(1, MOST_CELLS // search.n_samples_used_)],
         feature_names(search),
-        known,
         model.outlying_cells_[search.samples_used_] if bounds_cells(model) else None,
     )
 

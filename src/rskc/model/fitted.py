@@ -21,7 +21,6 @@ from rskc.inputs.arrays import (
     check_sample_weight,
     count_of,
     is_dask,
-    is_on_device,
     to_numpy,
     trimmed_sum,
 )
@@ -192,16 +191,6 @@ class Predictor:
 
     def labels(self, X: Any) -> Any:
         """Return the nearest center of each case, by weighted distance."""
-        if is_on_device(X) and self.limits is None:
-            from rskc.engines.device import quick_look
-
-            looked = quick_look(X, self.frame, self.weights, self.centers)
-            if looked is not None:
-                labels, n_left = looked
-                if n_left:
-                    left = labels < 0
-                    labels[left] = self._nearest(self._engine(X[left]))
-                return labels
         return self._nearest(self._engine(X))
 
     def squared(self, X: Any) -> Any:
@@ -329,9 +318,6 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
 
     Its own ``transform`` is not wrapped by scikit-learn, which would read a Dask array into memory.
     """
-
-    fit: Any
-    trim: Any
 
     def predict(self, X: Any) -> Any:
         """Return the nearest center of each case, by weighted distance."""

@@ -48,6 +48,7 @@ class Fits:
         self.n_clusters, self.full, self.weights = n_clusters, full, weights
         self.splits: list[Result] = []
         self.cloud = NOT_COMPARED
+        self.separation = np.nan  # of the two nearest clusters, in standard deviations
 
     def of_halves(self, name: str) -> np.ndarray:
         """Return a result of each half, two for each split."""
@@ -75,6 +76,12 @@ class Fits:
     def cluster_stability(self) -> np.ndarray:
         """The median Jaccard index (K,) of each cluster of the fit to all cases."""
         return np.median(self.found_again, axis=0)
+
+    @property
+    def smallest(self) -> int:
+        """The number of cases of the smallest cluster, without outliers."""
+        clean = self.full["labels"][~self.full["outliers"]]
+        return int(np.bincount(clean, minlength=self.n_clusters).min())
 
     @property
     def stability(self) -> float:
