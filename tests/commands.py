@@ -15,6 +15,7 @@ from rskc.cli._commands import app
 N = 40
 GROUP = np.arange(N) % 2
 COUNT = np.arange(N)
+PROGRESS = re.compile(r" of [\d,]+ after \d+ s$")  # what a log says on a busy machine
 WRITTEN = re.compile(r"  (labels|features|markers|cells)\.csv|  model\.rskc|  summary\.json|$")
 
 
@@ -29,8 +30,7 @@ def refused(*args, code=1):
     """The one sentence that a command refuses something with."""
     result = run(*args, code=code)
     assert result.stdout == ""
-    # On a busy machine a log says what is under way.
-    lines = [line for line in result.stderr.splitlines() if not line.endswith(" ...")]
+    lines = [line for line in result.stderr.splitlines() if not PROGRESS.search(line)]
     assert len(lines) == 1, result.stderr
     assert lines[0].startswith("rskc: ")
     return f"{lines[0]}\n"
@@ -53,7 +53,7 @@ def said(command, with_slashes=str):
         result = CliRunner().invoke(app, shlex.split(command)[1:], input=pipe)
     out = [line.rstrip() for line in result.stdout.splitlines() if "─" not in line]
     out = [re.sub(r"\d+\.\d s|\d+ ms", "0.0 s", line) for line in out if not WRITTEN.match(line)]
-    errors = [line for line in result.stderr.splitlines() if not line.endswith(" ...")]
+    errors = [line for line in result.stderr.splitlines() if not PROGRESS.search(line)]
     here = with_slashes(f"{Path().resolve()}/")
     errors = [f"! {with_slashes(line.rstrip()).replace(here, '')}" for line in errors]
     if result.exit_code:

@@ -10,6 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from rskc.engines import SparseEngine, engine_for, memory, passes_numpy
+from rskc.engines.arrays import labels_of
 from skips import skip_without
 
 try:
@@ -86,7 +87,7 @@ class InBlocks:
         from rskc.engines.blocks.ops import CaseArray
 
         assert isinstance(array, CaseArray)
-        return array.to_numpy()
+        return np.concatenate(array.listed(labels_of), axis=-1)
 
 
 class OnDevice:

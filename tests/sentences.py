@@ -10,7 +10,6 @@ from functools import cache
 import numpy as np
 
 from rskc import RobustSparseKMeans
-from rskc.report._charts import curves_of
 from rskc.report._words import advise
 from rskc.selection import Stability
 from rskc.selection.findings import describe
@@ -22,7 +21,6 @@ UNITS = {
     ],
     "warning_kinds": ["units differ"],
 }
-WIDE = {"largest": "x1", "small": "height", "ratio": 4.0}
 SEARCHED = {"name": "Stability", "suggests": {"n_clusters": 2}, "table": {"rows": [["2"]]}}
 OPTIONS = {
     "trim": "--trim",
@@ -77,7 +75,7 @@ def facts(**changes):
     """Numbers that call for no advice, and changes to them: ``result__n_trim=3`` and the like."""
     made = {
         "data": {"n_cases": 100, "n_features": 50, "n_missing": 0, "share_missing": 0.0}
-        | {"n_blind": 0, "n_empty": 0, "n_infinite": 0, "spreads": None, "is_skewed": False},
+        | {"n_blind": 0, "is_skewed": False},
         "result": {"n_clusters": 2, "n_trim": 5, "n_outliers": 5, "l1_bound": 3.0, "trim": 0.05}
         | {"top_features": ["x1"], "top_share": 0.2, "silhouette": 0.6, "n_selected": 4}
         | {
@@ -85,7 +83,6 @@ def facts(**changes):
             "n_different": None,
             "n_enough": None,
             "trim_given": True,
-            "automatic": False,
         },
         "clusters": [
             {"cluster": 0, "size": 60, "silhouette": 0.6},
@@ -125,31 +122,22 @@ def page(summary) -> Iterator[str]:
         for marker in group["top"][:2]:
             yield f"  marker {marker['feature']}: {marker['words']}"
     if summary["sure"]:
-        for point in summary["sure"]["points"]:
+        for point in summary["sure"]:
             yield f"sure, {point['about']}: {point['text']}"
-        for row in summary["sure"]["clusters"]:
-            yield f"  cluster {row['cluster']} is {row['word']}"
-        yield f"  {summary['sure']['key']}"
+        for row in summary["clusters"]:
+            yield f"  stability of cluster {row['cluster']}: {row['stability']}"
     for section in summary["searches"]:
         yield f"search: {section['found']}"
 
 
 def charts(summary) -> Iterator[str]:
     """Yield what the charts say."""
-    for chart in [*summary["charts"].values(), *curves_of(summary)]:
+    curves = [search for search in summary["searches"] if search["table"]["rows"]]
+    for chart in [*summary["charts"].values(), *curves]:
         yield f"chart {chart['title']}: {chart['caption']} {chart.get('hint', '')}".rstrip()
         yield f"  in words: {chart['alt']}"
         yield from (f"  key: {entry['label']}" for entry in chart["key"] if "cluster" not in entry)
         yield from (f"  note: {note}" for note in chart["notes"])
-
-
-def settings(**asked) -> Iterator[str]:
-    """Yield what a model says of its settings that it does not say of the usual ones."""
-    usual, said = (
-        fit(make_data(), **given).summary().partition("Found:")[0].splitlines()
-        for given in ({}, asked)
-    )
-    yield from (line for line in said if line not in usual or not asked)
 
 
 def described(search) -> Iterator[str]:

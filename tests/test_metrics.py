@@ -226,7 +226,7 @@ def silhouette_like(record, run):
     """Ours, at the centers and weights of R."""
     X, centers = np.array(record["data"], float), np.array(run["centers"], float)
     engine = engine_for(X)
-    placed = engine.place(centers[:, None, :])
+    placed = engine.frame.place(centers[:, None, :])
     labels = np.zeros((len(centers), len(X)), np.int32)
     distances = engine.distances(labels, placed, np.array([run["weights"]])).T * engine.unit
     return revised_silhouette(Distances(distances), X)

@@ -99,12 +99,11 @@ def test_a_plan_says_what_it_found(data):
     assert (told.engine, told.n_samples, told.n_features) == ("memory", *data.shape)
     assert told.data_bytes == data.nbytes < told.peak_bytes
     assert told.seconds[0] < told.expected_seconds < told.seconds[1]
-    assert told.to_frame().peak_bytes.tolist() == [told.peak_bytes]
     first, engine, memory, seconds = str(told).splitlines()
     assert first == f"60 cases by {data.shape[1]} features, {in_bytes(data.nbytes)}"
-    assert engine == "Engine: memory, because X is in memory"
+    assert engine == "Engine: memory, because the data are in memory"
     assert memory.startswith("Memory at its peak: about ")
-    assert seconds == f"Time: {told.time}"
+    assert seconds.startswith("Time: ")
 
 
 @pytest.mark.parametrize("kind", ["sparse", "frame", "blocks", "list", "weights", "centers"])
@@ -175,7 +174,8 @@ def test_parts_on_a_gpu_are_large_and_told_by_their_line(n, fitted, expected, mo
 
     def traced(parts, part, share, n_searched=None):
         took.append(part.shape[0])
-        return planning._Took(part.n_cells, 1 + part.n_cells / 1000, 0.0, 500.0 + part.n_cells)
+        cells = int(np.prod(part.shape))
+        return planning._Took(cells, 1 + cells / 1000, 500.0 + cells)
 
     monkeypatch.setattr(planning._Parts, "traced", traced)
     monkeypatch.setattr(planning._Parts, "fit", lambda *args: None)

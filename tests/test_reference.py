@@ -17,8 +17,7 @@ from definitions import found_by_r, plain_between
 from rskc import RobustSparseKMeans, SmallClusterWarning
 from rskc.engines import Partitions, engine_for
 from rskc.metrics import classification_error_rate
-from rskc.solver import Problem
-from rskc.solver.alternate import examine, sparse_weights
+from rskc.solver.alternate import sparse_weights
 
 FILES = sorted((Path(__file__).parent / "reference").glob("golden*.json.gz"))
 # RSKC's bisection leaves its weights, and with them its objective, up to 2.4e-5 off the bound.
@@ -106,7 +105,8 @@ def steps_like(golden, run):
         labels = golden.labels(entry)[None]
         groups = np.where(golden.mask(entry["oW"]), np.int32(-1), labels)
         start = Partitions(groups, labels, np.zeros(1), np.ones(1, bool), engine.arrays)
-        far, _, sums = examine(engine, Problem(golden.K, m), start)
+        sums = engine.sums(start.groups, golden.K)
+        far, _, sums = engine.take_out_farthest(start.groups, start.labels, sums, m)
         kept = np.where(far, np.int32(-1), groups)
         between = engine.between(sums, kept, made_with[None])[0] * engine.unit
         yield entry, Step(far[0], between, kept[0]), made_with

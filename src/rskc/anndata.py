@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["cluster", "rank_genes"]
 
-FIGURES = ("objective", "inertia", "l1_bound", "outlier_threshold", "n_iter")  # of a fit, in uns
+STORABLE = (bool, int, float, str, np.ndarray, np.generic)  # in an .h5ad
 
 
 def cluster(
@@ -42,9 +42,8 @@ def cluster(
     layer: str | None = None,
     use_rep: str | None = None,
     key_added: str = "rskc",
-    copy: bool = False,
     **params: Any,
-) -> RobustSparseKMeans | AnnData:
+) -> RobustSparseKMeans:
     """Cluster the observations of an AnnData object.
 
     Parameters
@@ -63,21 +62,19 @@ def cluster(
         Representation in ``obsm`` to cluster by, such as "X_pca"; "X" for ``X``.
     key_added : str, default="rskc"
         Under which name the results are added.
-    copy : bool, default=False
-        Whether to add the results to a copy.
     **params
         Parameters of :class:`rskc.RobustSparseKMeans`.
 
     Returns
     -------
-    model : RobustSparseKMeans or AnnData
-        The fitted model; with ``copy``, the copy instead. Added to it are:
+    model : RobustSparseKMeans
+        The fitted model. Added to the object are:
 
         - ``obs["rskc"]``: cluster, a category;
         - ``obs["rskc_outlier"]`` and ``obs["rskc_distance"]``: whether it looks like an outlier,
           and the weighted squared distance to its center;
         - ``var["rskc_weight"]``: weight of the variable, unless ``use_rep`` has others;
-        - ``uns["rskc"]``: parameters and figures of the fit, and how the table was prepared.
+        - ``uns["rskc"]``: parameters and summary of the fit, and how the table was prepared.
 
     Examples
     --------
@@ -92,7 +89,6 @@ def cluster(
 
     _check(adata, layer, use_rep)
     check_choice("prepare", prepare, ("auto", None))
-    adata = _writable(adata, copy)
     is_own, words, table = use_rep in (None, "X"), "nothing", _table_of(adata, layer, use_rep)
     if is_own and prepare == "auto":
         preparer = Preparer().fit(table)
@@ -116,17 +112,13 @@ def cluster(
     elif f"{key_added}_weight" in adata.var:  # of an earlier run, which is overwritten
         del adata.var[f"{key_added}_weight"]
     known = {"layer": layer, "use_rep": use_rep, **model.get_params(deep=False)}
-    adata.uns[key_added] = {"params": _storable(known)} | _storable(
-        {
-            **{name: getattr(model, f"{name}_") for name in FIGURES},
-            "n_features": int(np.count_nonzero(model.feature_weights_)),
-            "n_outliers": int(model.outliers_.sum()),
-            "n_trimmed": int(model.trimmed_.sum()),
-            "warnings": "\n".join(model.warnings_) or None,
-            "preparation": words,
-        }
-    )
-    return adata if copy else model
+    given = {name: value for name, value in known.items() if value is not None}
+    adata.uns[key_added] = {
+        "params": {k: v if isinstance(v, STORABLE) else str(v) for k, v in given.items()},
+        "preparation": words,
+        "summary": model.summary(),
+    }
+    return model
 
 
 def rank_genes(
@@ -136,9 +128,13 @@ def rank_genes(
     groupby: str = "rskc",
     layer: str | None = None,
     key_added: str = "rank_genes_groups",
-    copy: bool = False,
-) -> AnnData | None:
+) -> None:
     """Rank the genes that set each cluster apart, in the layout of scanpy's ``rank_genes_groups``.
+
+    Added is ``uns["rank_genes_groups"]``: ``params``; ``names`` and ``scores``, from those above 0
+    to those below; ``logfoldchanges``, the differences of the means, which are log fold changes if
+    the values are logarithms; ``pvals`` and ``pvals_adj``, which are NaN, since p-values between
+    clusters that the same cells made are not valid (arXiv:2203.15267).
 
     scanpy's plots (``sc.pl.rank_genes_groups``, ``..._dotplot``, ``..._heatmap`` and so on) and
     ``sc.get.rank_genes_groups_df`` read it. Scores are effects, as in
@@ -160,17 +156,6 @@ def rank_genes(
         Layer whose genes are ranked; None for ``X``.
     key_added : str, default="rank_genes_groups"
         Name of the result in ``uns``, ``key`` in scanpy's plots; what is there is replaced.
-    copy : bool, default=False
-        Whether to add the result to a copy, which is returned.
-
-    Returns
-    -------
-    adata : AnnData or None
-        The copy, if one was asked for. Added is ``uns["rank_genes_groups"]``: ``params``;
-        ``names`` and ``scores``, from those above 0 to those below; ``logfoldchanges``, the
-        differences of the means, which are log fold changes if the values are logarithms;
-        ``pvals`` and ``pvals_adj``, which are NaN, since p-values between clusters that the same
-        cells made are not valid (arXiv:2203.15267).
 
     Examples
     --------
@@ -184,17 +169,14 @@ def rank_genes(
     """
     _check(adata, layer, None)
     model = model_to_numpy(model)
-    if groupby not in adata.obs:
+    labels = model.labels_.astype(str)
+    if groupby not in adata.obs or list(adata.obs[groupby].astype(str)) != list(labels):
         raise ValueError(
-            f"groupby={groupby!r} is not in adata.obs; give the key_added of rskc.anndata.cluster."
-        )
-    if list(adata.obs[groupby].astype(str)) != list(model.labels_.astype(str)):
-        raise ValueError(
-            f"adata.obs[{groupby!r}] does not hold the clusters of this model; cluster adata again."
+            f"groupby={groupby!r} has not the clusters of this model in adata.obs; give the "
+            "key_added of rskc.anndata.cluster, or cluster adata again."
         )
     if len(model.cluster_centers_) == 1:
         raise ValueError("One cluster has nothing to be compared with, so it has no markers.")
-    adata = _writable(adata, copy)
     table = Preparer(standardize=None).fit_transform(_table_of(adata, layer))
     found = effects_between(table, regular_clusters(model), len(model.cluster_centers_))
     names = np.asarray(adata.var_names)
@@ -223,17 +205,6 @@ def rank_genes(
     params = {"groupby": groupby, "reference": "rest", "method": "rskc", "use_raw": False}
     params |= {"layer": layer, "corr_method": "none"}
     adata.uns[key_added] = {"params": params, **ranked}
-    return adata if copy else None
-
-
-def _writable(adata: Any, copy: bool) -> Any:
-    """Return an object that results can be added to: a copy, or itself."""
-    if copy:
-        return adata.copy()
-    if adata.is_view:  # as scanpy does: results cannot be added to a view
-        warn_user("adata is a view; it is made a copy of its own.")
-        adata._init_as_actual(adata.copy())
-    return adata
 
 
 def _check(adata: Any, layer: str | None, use_rep: str | None) -> None:
@@ -254,6 +225,9 @@ def _check(adata: Any, layer: str | None, use_rep: str | None) -> None:
         )
     if adata.isbacked:
         raise ValueError("adata is backed by a file; read it first: adata = adata.to_memory().")
+    if adata.is_view:  # as scanpy does: results cannot be added to a view
+        warn_user("adata is a view; it is made a copy of its own.")
+        adata._init_as_actual(adata.copy())
 
 
 def _table_of(adata: Any, layer: str | None, use_rep: str | None = None) -> Any:
@@ -270,13 +244,3 @@ def _table_of(adata: Any, layer: str | None, use_rep: str | None = None) -> Any:
             raise ValueError(f"{parameter}={name!r} is not in adata.{place}; there: {known}.")
         table = tables[name]
     return table.tocsr() if issparse(table) else np.asarray(table)
-
-
-def _storable(values: dict[str, Any]) -> dict[str, Any]:
-    """Return what an .h5ad can hold: no None, and no objects."""
-    simple = (bool, int, float, str, np.ndarray, np.generic)
-    return {
-        name: value if isinstance(value, simple) else str(value)
-        for name, value in values.items()
-        if value is not None
-    }

@@ -5,18 +5,17 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 import rskc.model.fitting as fitting
 from rskc.exceptions import warn_user
-from rskc.inputs.arrays import model_to_numpy, to_numpy, to_numpy_pair
+from rskc.inputs.arrays import model_to_numpy, to_numpy
 from rskc.markers import LEAST_EFFECT, marker_effects, markers_frame
-from rskc.model import summary
 from rskc.model.fitted import PredictionMixin
+from rskc.model.summary import ResultsMixin
 
 
-class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
+class RobustSparseKMeans(ResultsMixin, PredictionMixin, ClusterMixin, BaseEstimator):
     """Robust and sparse K-means.
 
     Finds clusters that show in a few of many features, while a share of the cases may be outlying.
@@ -36,7 +35,7 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         Otherwise another fit trims 15%; cases that are far from its centers are set aside, unless
         they form a cluster of their own; the others are clustered with hardly any trimming; and the
         reweighting step excludes the cases that are outlying in the end.
-    cells : float, "auto" or None, default="auto"
+    cells : float >= 1, "auto" or None, default="auto"
         How many scales a cell must be from the center of its case, in a feature, to be outlying:
         its squared error counts no more than that, and it does not contribute to the center. In a
         wide table nearly every case has a few outlying cells, and no share can be trimmed.
@@ -317,52 +316,11 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
             warn_user(warning)
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Cluster the cases of X and return their labels."""
-        return self.fit(X, y, sample_weight=sample_weight).labels_
-
     def get_support(self, indices: bool = False) -> np.ndarray:
         """Return the features with a weight above 0, as a mask or as their numbers."""
         check_is_fitted(self, "cluster_centers_")
         support = to_numpy(self.feature_weights_) > 0
         return np.flatnonzero(support) if indices else support
-
-    def features_frame(self) -> Any:
-        """Return a pandas.DataFrame with one row per feature, in the order of the data.
-
-        Its columns: ``feature``, the name, or x0, x1, ...; ``weight``; ``rank``, 1 for the largest
-        weight, ties in the order of the data; ``selected``, whether the weight is above 0; with
-        ``feature_groups``, ``group`` and ``group_weight``; where errors of cells were bounded,
-        ``outlying_cells``, their number, and ``cell_scale``; and the centers ``center_0``,
-        ``center_1``, ...: of a category the shares in words, of an ordinal one the mean rank.
-        """
-        check_is_fitted(self, "cluster_centers_")
-        return summary.features_frame(model_to_numpy(self))
-
-    def cases_frame(self, X: Any = None) -> Any:
-        """Return a pandas.DataFrame with one row per case of the fit.
-
-        Its columns: ``case``, the name in the index of the fitted frame, or the number;
-        ``cluster``; ``distance``, the weighted squared one to the center;
-        ``unweighted_distance``; ``outlier``, ``outlier_weighted`` and ``outlier_unweighted``, by
-        which distance; ``trimmed``, ``trimmed_weighted`` and ``trimmed_unweighted``; where errors
-        of cells were bounded, ``outlying_cells``, their number. With ``X``,
-        the data of the fit, also ``observed``, the share of the weight that is observed (of a case
-        with 0 nothing is known, so that it counts as outlying), and ``second_cluster`` and
-        ``silhouette``, the revised one; with one cluster these two are missing.
-        """
-        check_is_fitted(self, "cluster_centers_")
-        return summary.cases_frame(*to_numpy_pair(self, X))
-
-    def cells_frame(self, X: Any) -> Any:
-        """Return a pandas.DataFrame with one row per outlying cell, the farthest first.
-
-        Its columns: ``case`` and ``feature``; ``value`` of the cell; ``cluster`` of the case and
-        its ``center`` in the feature; and ``scales``, the standardized residual: how many
-        ``cell_scales_`` the value is above the center, or below. X is the data of the fit.
-        """
-        check_is_fitted(self, "cluster_centers_")
-        return summary.cells_frame(*to_numpy_pair(self, X)).drop(columns=["row", "column"])
 
     def markers_frame(
         self,
@@ -413,11 +371,6 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         effects = marker_effects(self, X)
         return markers_frame(self, effects, n_top, min_effect, selection_probabilities)
 
-    def summary(self) -> str:
-        """Describe settings and result in a few lines."""
-        check_is_fitted(self, "cluster_centers_")
-        return summary.describe(model_to_numpy(self))
-
     def report(self, X: Any, path: Any = None) -> Any:
         """Make an HTML page that explains the result, with charts and tables, without a network.
 
@@ -446,12 +399,6 @@ class RobustSparseKMeans(PredictionMixin, ClusterMixin, BaseEstimator):
         """The weights of the features, by the name that ``SelectFromModel`` looks for."""
         check_is_fitted(self, "cluster_centers_")
         return to_numpy(self.feature_weights_)
-
-    def _html_repr(self) -> str:
-        """Describe a fitted model for a notebook; scikit-learn would count outputs as features."""
-        if not hasattr(self, "cluster_centers_"):
-            return estimator_html_repr(self)
-        return summary.describe_html(model_to_numpy(self))
 
     @property
     def _n_features_out(self) -> int:

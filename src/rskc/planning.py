@@ -17,8 +17,8 @@ import time
 import tracemalloc
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -39,7 +39,6 @@ from rskc.selection.stability import (
     FIRST_NUMBERS,
     FIRST_SPLITS,
     SMALLEST_CLUSTER,
-    STABILITY_MARGIN,
     Stability,
 )
 from rskc.solver.alternate import Problem
@@ -79,11 +78,6 @@ class AnyTable:
         """Number of cases and of features."""
         return int(self.X.shape[0]), int(self.X.shape[1])
 
-    @property
-    def n_cells(self) -> int:
-        """The number of cells."""
-        return self.shape[0] * self.shape[1]
-
     @cached_property
     def n_bytes(self) -> int:
         """The bytes of the data."""
@@ -91,8 +85,6 @@ class AnyTable:
         if issparse(X):
             X = X.tocsr()
             return X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
-        if hasattr(X, "memory_usage"):  # of pandas
-            return int(X.memory_usage(index=False).sum())
         return int(getattr(X, "nbytes", 8 * X.shape[0] * X.shape[1]))
 
     def part(self, n: int, p: int) -> AnyTable:
@@ -186,36 +178,16 @@ class Plan:
         """The middle of the range, on a scale of ratios."""
         return float(np.sqrt(np.prod(self.seconds)))
 
-    @property
-    def time(self) -> str:
-        """The range in words."""
-        least, most = (in_time(seconds) for seconds in self.seconds)
-        return least if least == most else f"{least} to {most}"
-
-    @property
-    def memory(self) -> str:
-        """The peak in words."""
-        return in_bytes(self.peak_bytes)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the plan as plain values."""
-        return asdict(self)
-
-    def to_frame(self) -> Any:
-        """Return the plan as a data frame with one row."""
-        import pandas as pd
-
-        return pd.DataFrame([self.as_dict()])
-
     def __str__(self) -> str:
         size = f"{count(self.n_samples, 'case')} by {count(self.n_features, 'feature')}"
         in_blocks = self.engine.startswith("blocks")
         reads = f"Reads of the data: about {self.reads:.0f}\n" if in_blocks else ""
+        least, most = map(in_time, self.seconds)
         return (
             f"{size}, {in_bytes(self.data_bytes)}\n"
             f"Engine: {self.engine}, because {self.why}\n{reads}"
-            f"Memory at its peak: about {self.memory}\n"
-            f"Time: {self.time}"
+            f"Memory at its peak: about {in_bytes(self.peak_bytes)}\n"
+            f"Time: {least if least == most else f'{least} to {most}'}"
         )
 
 
@@ -267,7 +239,6 @@ class _Took(NamedTuple):
 
     cells: int
     seconds: float
-    work: float  # of processors, in seconds
     peak: float  # bytes
 
 
@@ -293,10 +264,24 @@ class _Parts:
 
     def traced(self, part: AnyTable, share: float, n_searched: int | None = None) -> _Took:
         """Fit a part, which is such a share of the whole; return what that took."""
-        start, worked = CLOCK(), time.process_time()
-        with _traced(self.place) as peak:
+        cells = part.shape[0] * part.shape[1]
+        if self.place.startswith("cuda"):
+            import torch
+
+            torch.cuda.reset_peak_memory_stats(self.place)
+            before, start = torch.cuda.memory_allocated(self.place), CLOCK()
             self.fit(part, share, n_searched)
-        return _Took(part.n_cells, CLOCK() - start, time.process_time() - worked, peak[0])
+            peak = torch.cuda.max_memory_allocated(self.place) - before
+            return _Took(cells, CLOCK() - start, peak)
+        tracemalloc.start()
+        try:
+            start = CLOCK()
+            self.fit(part, share, n_searched)
+            return _Took(
+                int(np.prod(part.shape)), CLOCK() - start, tracemalloc.get_traced_memory()[1]
+            )
+        finally:
+            tracemalloc.stop()
 
     def fit(self, part: AnyTable, share: float, n_searched: int | None = None) -> None:
         """Fit a part, with the settings of the whole, and as many restarts."""
@@ -343,31 +328,6 @@ class _Parts:
         return all(each is None for each in asked) and isinstance(known["init"], str) and numbers
 
 
-@contextmanager
-def _traced(place: str) -> Iterator[list[float]]:
-    """Measure the bytes that are taken at most, beside those that were taken before."""
-    peak: list[float] = []
-    if place.startswith("cuda"):
-        import torch
-
-        torch.cuda.reset_peak_memory_stats(place)
-        before = torch.cuda.memory_allocated(place)
-        yield peak
-        peak.append(torch.cuda.max_memory_allocated(place) - before)
-        return
-    others = tracemalloc.is_tracing()
-    if not others:
-        tracemalloc.start()
-    tracemalloc.reset_peak()
-    before = tracemalloc.get_traced_memory()[0]
-    try:
-        yield peak
-        peak.append(tracemalloc.get_traced_memory()[1] - before)
-    finally:
-        if not others:
-            tracemalloc.stop()
-
-
 # ---- A fit
 
 
@@ -385,17 +345,17 @@ class _Needs(NamedTuple):
 
 
 def _plan_of_fit(table: AnyTable, model: Any) -> Plan:
-    engine, why = "memory", "X is in memory"
+    engine, why = "memory", "the data are in memory"
     if model.device is not None and isinstance(table.X, np.ndarray):
         from rskc.engines.blocks.devices import fits_on, placed
 
-        engine, why = "device", f"all of X fits on {model.device}"
+        engine, why = "device", f"all of the data fit on {model.device}"
         if not fits_on(check_device(model.device, table.X), table.X):
             return _plan_of_blocks(AnyTable(placed(table.X, model.device), table.weights), model)
     if is_dask(table.X):
         return _plan_of_blocks(table, clone(model).set_params(categorical=None, ordinal=None))
     if is_on_device(table.X):
-        engine, why = "device", f"X is on {table.X.device}"
+        engine, why = "device", f"the data are on {table.X.device}"
     parts = _Parts(table, model, table.shape)
     needs = _needs_of_gpu(parts) if parts.place.startswith("cuda") else _needs(parts)
     peak = table.n_bytes + int(needs.peak)
@@ -428,8 +388,8 @@ def _searched(parts: _Parts) -> list[_Took]:
     took: list[_Took] = []
     for size in parts.sizes():
         part = parts.table.part(*size)
-        took.append(parts.traced(part, part.n_cells / (parts.size * parts.whole[1])))
-        if len(took) > 1 and STEP * took[-1].work > MOST_SECONDS:
+        took.append(parts.traced(part, np.prod(part.shape) / (parts.size * parts.whole[1])))
+        if len(took) > 1 and STEP * took[-1].seconds > MOST_SECONDS:
             break
     return took
 
@@ -465,13 +425,13 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     """Add to a fit in memory the reads, and what tasks take, of a fit of some blocks."""
     import dask
 
-    from rskc.engines.blocks.data import CountedRows, read_blocks, spaced_blocks
-    from rskc.engines.blocks.schedulers import scheduler_for
+    from rskc.engines.blocks.data import counted, cut, spaced_rows
+    from rskc.engines.blocks.schedulers import DEVICE_MEMORY, scheduler_for
 
     X, (n, p), scheduler, even = table.X, table.shape, scheduler_for(), 1
     n_blocks, wanted = len(X.chunks[0]), LONG_WORK // (p * model.n_clusters)
     if model.device is not None:
-        from rskc.engines.blocks.devices import BLOCKS_IN_WORK, DEVICE_THREADS, cut, free_on
+        from rskc.engines.blocks.devices import BLOCKS_IN_WORK, DEVICE_THREADS, free_on
 
         scheduler.most_threads = DEVICE_THREADS
         if model.device.startswith("cuda"):
@@ -479,7 +439,7 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
             wanted, even = min(most, COUNTED_BLOCKS * n // n_blocks), EVEN
     threads, budget = scheduler.n_threads, scheduler.budget()
     # A pass reads in order, by all threads: files are read fastest so. The first read warms up.
-    known = read_blocks(X, spaced_blocks(X, wanted))
+    known = spaced_rows(X, wanted)
     known = known[: len(known) // even * even or None]
     start, timed = CLOCK(), min(threads, n_blocks)
     dask.compute(*map(dask.delayed(len), X.blocks[:timed].to_delayed().ravel()))
@@ -488,7 +448,7 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
     small = COUNTED_CELLS // p
     few, rows = (small, 2 * STEP * small) if small < parts.size < n else (None, STEP * small)
     first = known[: rows // even * even or None]
-    n_counted, counted = min(n_blocks, COUNTED_BLOCKS, len(first)), CountedRows(first)
+    n_counted, cells = min(n_blocks, COUNTED_BLOCKS, len(first)), list[int]()
 
     def fit_of(X: Any) -> float:
         """Return how long a fit of some rows takes, in memory or in blocks as all of them."""
@@ -497,7 +457,7 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
             own = model
             settings = {"rskc.memory": int(budget * share) + 1, "scheduler": "threads"}
             if model.device is not None:  # what is kept there is the same share
-                kept = scheduler.device_budget(partial(free_on, model.device)) * share
+                kept = scheduler.budget(DEVICE_MEMORY, partial(free_on, model.device)) * share
                 more = threads * (1 / X.numblocks[0] - 1 / n_blocks)
                 settings["rskc.device-memory"] = int(kept + BLOCKS_IN_WORK * more * X.nbytes) + 1
         with dask.config.set(settings):
@@ -505,16 +465,16 @@ def _plan_of_blocks(table: AnyTable, model: Any) -> Plan:
             replace(parts, model=own).fit(AnyTable(X, None), share, few)
             return CLOCK() - start
 
-    engine, why = "blocks", "X is in blocks of Dask"
+    engine, why = "blocks", "the data are in blocks of Dask"
     if model.device is None:
         needs = _needs(parts)
     else:
         engine, why = "blocks on a device", f"passes over blocks are made on {model.device}"
         seconds, peak = _carried(_searched(parts), parts.size * p, 0.5)
         needs = _Needs(seconds, peak, peak, SPREAD)
-    in_memory, in_blocks = fit_of(first), fit_of(counted.table(n_counted, X))
+    in_memory, in_blocks = fit_of(first), fit_of(counted(first, n_counted, X, cells))
     tasks = max(in_blocks - in_memory, 0.0) * n_blocks / n_counted
-    reads = 1.0 if hasattr(X, "are_views") else counted.cells / first.size
+    reads = 1.0 if hasattr(X, "are_views") else sum(cells) / first.size
     if model.device is not None:
         # Of blocks as large as those of the whole, now that kernels are compiled.
         in_blocks = fit_of(cut(known, -(-len(known) // n_counted)))
@@ -534,91 +494,65 @@ class _Enough(Exception):
     """A search has shown how long it takes."""
 
 
-class _Begun:
-    """A search that was begun, with other settings, and when each of its tasks was done.
+def _begun(
+    X: Any, search: Search, most_seconds: float, fewest: int = 1, **settings: Any
+) -> tuple[np.ndarray, int]:
+    """Begin a search, with other settings; return how long each task took, and how many there are.
 
-    It is stopped after so many seconds and tasks, before the chosen model is fitted, and where
-    ``"auto"`` goes on to more numbers of clusters.
+    It is stopped after so many seconds and tasks, and before the chosen model is fitted.
     """
+    ends, n_tasks = [CLOCK()], 0
 
-    def __init__(self, X: Any, search: Search, most_seconds: float, fewest: int, **settings: Any):
-        self.ends, self.n_expected, self.goes_on, self.ended = [CLOCK()], 0, False, False
-        self.most_seconds, self.fewest = most_seconds, fewest
-        settings |= {"progress": self._watch, "n_jobs": 1, "checkpoint": None}
-        self.search: Any = clone(search).set_params(**settings)
-        self.search._refit = self._end
-        with suppress(_Enough):
-            self.search.fit(X)
-
-    def _watch(self, n_done: int, n_expected: int) -> None:
-        self.ends += [CLOCK()] * (n_done + 1 - len(self.ends))
-        auto = is_word(self.search.get_params().get("n_clusters"), "auto")
-        self.goes_on = auto and 0 < self.n_expected < n_expected
-        self.n_expected = n_expected
-        if self.goes_on or (n_done >= self.fewest and self.seconds() > self.most_seconds):
+    def watch(n_done: int, n_expected: int) -> None:
+        nonlocal n_tasks
+        ends.extend([CLOCK()] * (n_done + 1 - len(ends)))
+        n_tasks = n_expected
+        if n_done >= fewest and ends[-1] - ends[0] > most_seconds:
             raise _Enough
 
-    def _end(self, *_: Any) -> None:
-        self.ended = True
+    def end(*_: Any) -> None:
         raise _Enough
 
-    @property
-    def n_done(self) -> int:
-        """How many tasks were done."""
-        return len(self.ends) - 1
-
-    def seconds(self, first: int = 0, last: int = -1) -> float:
-        """Return how long the tasks from one to before another took."""
-        return self.ends[last] - self.ends[first]
+    begun: Any = clone(search).set_params(progress=watch, n_jobs=1, checkpoint=None, **settings)
+    begun._refit = end
+    with suppress(_Enough):
+        begun.fit(X)
+    return np.diff(ends), n_tasks
 
 
 def _search_of(X: Any, n: int, search: Search) -> tuple[int, float]:
     """Return a number of clusters that a search may choose, and how long all its tasks take."""
     numbers, jobs = getattr(search, "n_clusters", None), effective_n_jobs(search.n_jobs)
-    n = min(n, search.max_samples or n)
     if is_word(numbers, "auto"):
-        numbers = range(2, min(FIRST_NUMBERS, n // SMALLEST_CLUSTER) + 1) or 1
+        most = min(n, search.max_samples or n) // SMALLEST_CLUSTER
+        numbers = list(range(2, min(FIRST_NUMBERS, most) + 1)) or [1]
+        few = {"max_samples": min(n, CASES_OF_AUTO), "n_splits": FIRST_SPLITS, "n_references": 0}
+        if _begun(X, search, 4 * SEARCH_SECONDS, **few)[1] > len(numbers) * (1 + FIRST_SPLITS):
+            numbers = list(range(2, min(2 * FIRST_NUMBERS, most) + 1))
     tried = np.ravel(search.estimator.n_clusters if numbers is None else numbers)
     if jobs > 1:
         search = clone(search).set_params(estimator__n_threads=1)
+    chosen = round(float(np.exp(np.log(tried).mean())))
     if isinstance(search, Stability) and tried.max() > 1:
-        K, seconds = _stability_of(X, n, search, tried)
+        seconds = _stability_of(X, search, tried, chosen)
     else:
-        begun, K = _Begun(X, search, SEARCH_SECONDS, 1), _middle(tried)
-        seconds = begun.seconds() * (1 if begun.ended else begun.n_expected / begun.n_done)
+        took, n_tasks = _begun(X, search, SEARCH_SECONDS)
+        seconds = took.sum() * max(1.0, n_tasks / max(1, len(took)))
     # It begins without processes, which take as long to start.
-    return K, min(seconds, 2 * SERIAL_SECONDS + seconds / jobs)
+    return chosen, min(seconds, 2 * SERIAL_SECONDS + seconds / jobs)
 
 
-def _middle(numbers: np.ndarray) -> int:
-    return round(float(np.exp(np.log(numbers).mean())))
-
-
-def _stability_of(X: Any, n: int, search: Stability, tried: np.ndarray) -> tuple[int, float]:
+def _stability_of(X: Any, search: Stability, tried: np.ndarray, chosen: int) -> float:
     """Carry over what a number of clusters above the middle takes, and few splits and references.
 
-    Of few cases is seen whether ``"auto"`` goes on.
+    Half of the numbers get all splits.
     """
-    chosen, compared, split_on = _middle(tried), N_COMPARED, 0.5  # of the numbers get all splits
-    if is_word(search.n_clusters, "auto"):
-        few = {"max_samples": min(n, CASES_OF_AUTO), "n_splits": FIRST_SPLITS, "n_references": 0}
-        begun = _Begun(X, search, 4 * SEARCH_SECONDS, 1, **few)
-        if begun.goes_on:
-            tried = np.arange(2, min(2 * FIRST_NUMBERS, n // SMALLEST_CLUSTER) + 1)
-            chosen = _middle(tried)
-        elif begun.ended:
-            chosen = begun.search.n_clusters_
-            stability = begun.search.table_.stability
-            split_on = (stability >= search.near_threshold - STABILITY_MARGIN).mean()
-            compared = min(compared, (stability >= search.near_threshold).sum())
     K = int(np.ceil(np.sqrt(np.mean(tried**2.0))))
-    few = {"n_clusters": K, "n_splits": FIRST_SPLITS, "threshold": 0}
+    few: dict[str, Any] = {"n_clusters": K, "n_splits": FIRST_SPLITS, "threshold": 0}
     few["n_references"] = min(2, search.n_references)
-    begun = _Begun(X, search, SEARCH_SECONDS, 2, **few)
-    of_all, n_splits = begun.seconds(0, 1), min(begun.n_done - 1, FIRST_SPLITS)
-    halves, cloud = begun.seconds(1, 1 + n_splits) / n_splits, SHARE_OF_CLOUD * of_all
-    if (n_more := begun.n_done - 1 - n_splits) > 0:
-        cloud = begun.seconds(1 + n_splits) / n_more
-    n_halves = len(tried) * (FIRST_SPLITS + split_on * (search.n_splits - FIRST_SPLITS))
-    n_clouds = compared * chosen * (1 + 2 * search.n_references) * (search.n_references > 0)
-    return chosen, len(tried) * of_all + n_halves * halves + n_clouds * cloud
+    took, _ = _begun(X, search, SEARCH_SECONDS, 2, **few)
+    halves, clouds = took[1 : 1 + FIRST_SPLITS], took[1 + FIRST_SPLITS :]
+    cloud = clouds.mean() if len(clouds) else SHARE_OF_CLOUD * took[0]
+    n_halves = len(tried) * (FIRST_SPLITS + search.n_splits) / 2
+    n_clouds = N_COMPARED * chosen * (1 + 2 * search.n_references) * (search.n_references > 0)
+    return float(len(tried) * took[0] + n_halves * halves.mean() + n_clouds * cloud)

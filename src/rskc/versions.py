@@ -3,17 +3,9 @@
 import os
 import platform
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 
-_PACKAGES = ("rskc", "numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl")
-
-
-def package_version(name: str) -> str:
-    """Return the version of a package, if it is installed."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl")
 
 
 def _blas() -> str:
@@ -37,14 +29,14 @@ def environment() -> dict[str, str]:
     info, has_gil = passes_info(), getattr(sys, "_is_gil_enabled", lambda: True)()
     limit = os.environ.get("OMP_NUM_THREADS", "not set")
     return {
-        "rskc": package_version("rskc"),
+        "rskc": version("rskc"),
         "passes": "compiled" if info["compiled"] else "NumPy",
         "OpenMP": "yes" if info["openmp"] else "no",
         "threads": f"{joblib.cpu_count()} CPUs usable, OMP_NUM_THREADS {limit}",
         "BLAS": _blas(),
         "python": sys.version.split()[0] + ("" if has_gil else ", without the GIL"),
         "platform": platform.platform(),
-        **{name: package_version(name) for name in _PACKAGES[1:]},
+        **{name: version(name) for name in _PACKAGES},
     }
 
 

@@ -1,7 +1,6 @@
 """Dask arrays: the same fit as in memory, whatever the blocks, and few passes over the data."""
 
 import gc
-import pickle
 import sys
 import warnings
 import weakref
@@ -22,10 +21,12 @@ from sklearn.base import clone
 from fits import CASES, TABLES, TALL, assert_same_fit, in_memory, model_for
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
-from rskc.engines import Assignment, engine_for
+from rskc.engines import engine_for
+from rskc.engines.arrays import PartlyTrimmed, labels_of
 from rskc.engines.blocks import engine, order
 from rskc.engines.blocks.order import select
-from rskc.engines.blocks.plans import FAN_IN, Blocks, add, add_all, packed, unpacked
+from rskc.engines.blocks.plans import Blocks, known, packed, unpacked
+from rskc.engines.blocks.schedulers import FAN_IN, add, add_all
 from rskc.inputs.arrays import as_blocks
 from rskc.model.fitting import make_engine, make_problem, make_starts
 from rskc.solver import search
@@ -165,7 +166,7 @@ def test_nothing_is_computed_before_it_is_asked_for():
 def blocks_of(parts):
     """Blocks, and a node with an array in each."""
     blocks = Blocks({}, [None] * len(parts))
-    return blocks, blocks.hold(list(parts))
+    return blocks, known(parts)
 
 
 VALUES = {
@@ -367,8 +368,8 @@ def test_the_farthest_are_taken_out_in_one_read():
             found = blocks.take_out_farthest(*own, sums, m)
             assert len(data.reads) - before == (4 if m else 0)
             known = memory.take_out_farthest(groups, labels, memory.sums(groups, 3), m)
-            assert_array_equal(found.far.to_numpy(), known.far)
-            assert_array_equal(found.kept.to_numpy(), known.kept)
+            assert_array_equal(arrays.to_numpy(found.far), known.far)
+            assert_array_equal(arrays.to_numpy(found.kept), known.kept)
             assert_allclose(found.sums.totals, known.sums.totals, atol=1e-8)
             assert_array_equal(found.sums.counts, known.sums.counts)
 
@@ -384,7 +385,7 @@ def test_a_bracket_that_misses_costs_another_read(monkeypatch):
         found = blocks.take_out_farthest(own, own, blocks.sums(own, 1), 500)
     memory = engine_for(LARGE)
     known = memory.take_out_farthest(labels, labels, memory.sums(labels, 1), 500)
-    assert_array_equal(found.far.to_numpy(), known.far)
+    assert_array_equal(blocks.arrays.to_numpy(found.far), known.far)
     assert_allclose(found.sums.totals, known.sums.totals, atol=1e-8)
 
 
@@ -399,7 +400,7 @@ def test_what_nobody_has_any_more_is_let_go():
     engine.arrays.sizes(taken, 3)
     assert taken.node.held is not None
     assert taken.node.parents == ()
-    assert {len(part.value.array) for part in held.held} == {2}
+    assert {len(part.value) for part in held.held} == {2}
 
 
 @pytest.fixture
@@ -430,11 +431,12 @@ def test_labels_are_kept_without_costs_that_nobody_has(no_cycles_found):
 @pytest.mark.parametrize(("K", "kind"), [(126, np.int8), (300, np.int16), (70_000, np.int32)])
 def test_labels_are_kept_in_few_bytes_and_come_back_as_they_were(K, kind):
     labels = np.array([[-1, 0, K]], np.int32)
-    kept = packed(Assignment(labels, np.zeros((1, 3))))
-    assert kept.labels.array.dtype == kind
-    assert unpacked(kept).labels.dtype == np.int32
-    assert_array_equal(unpacked(kept).labels, labels)
-    assert sys.getsizeof(pickle.loads(pickle.dumps(kept.labels))) >= 3 * np.dtype(kind).itemsize
+    for groups in (labels, PartlyTrimmed(labels, np.array([[1]]), np.array([[0.5]]))):
+        kept = packed(groups)
+        assert labels_of(kept).dtype == kind
+        assert type(unpacked(kept)) is type(groups)
+        assert labels_of(unpacked(kept)).dtype == np.int32
+        assert_array_equal(labels_of(unpacked(kept)), labels)
     costs = np.ones((2, 3))
     assert packed(costs) is costs
 

@@ -130,42 +130,27 @@ def test_no_array_as_long_as_a_block_travels(client):
 class Cluster:
     """A client that knows where futures are."""
 
-    def __init__(self, threads, holders):
-        self.threads, self.holders = threads, holders
-
-    def nthreads(self):
-        return self.threads
+    def __init__(self, holders):
+        self.holders = holders
 
     def who_has(self, futures):
         return {future.key: self.holders[future.key] for future in futures}
 
 
-def test_blocks_have_homes(monkeypatch):
+def test_the_tasks_of_a_block_go_where_it_lies(monkeypatch):
     class Held:
         def __init__(self, key):
             self.key = key
 
     monkeypatch.setattr("distributed.Future", Held)
-    scheduler = ClusterScheduler(Cluster({"a": 1, "b": 1}, dict(enumerate(["a"] * 4 + ["b"] * 4))))
-    graph = {("make", i): (max, "program", Held(i)) for i in range(8)}
-    own = {i: [("make", i)] for i in range(8)}
-
-    def homes():
-        scheduler._find_homes(graph, own)
-        return "".join(scheduler.homes.get(i, "-") for i in range(8))
-
-    assert homes() == "aaaabbbb"
-    # One dies, and what it had is not there again at once.
-    scheduler.client = Cluster({"b": 1}, dict.fromkeys(range(8), ()))
-    assert homes() == "----bbbb"
-    scheduler.client.holders = dict.fromkeys(range(8), ("b",))
-    assert homes() == "bbbbbbbb"
-    # A new one gets its share.
-    scheduler.client.threads = {"b": 1, "c": 3}
-    assert homes().count("c") == 6
-    layers = scheduler._at_home(graph | {"program": 1}, own).layers
-    assert layers["rskc-at-c"].annotations == {"workers": ["c"], "allow_other_workers": True}
-    assert not layers["rskc-at-None"].annotations
+    # What a worker had that died is not there again at once.
+    scheduler = ClusterScheduler(Cluster({0: ("a",), 1: ("b", "a"), 2: ()}))
+    labels, sums = ([(name, i) for i in range(4)] for name in ("labels", "sums"))
+    taken = ["users", Held(1), Held(2), 4.0]
+    graph = {key: (max, "program", part) for key, part in zip(labels, taken, strict=True)}
+    graph |= {key: (max, "program", made) for key, made in zip(sums, labels, strict=True)}
+    homes = scheduler._homes(graph | {"program": 1, "users": Held(0)}, [labels, sums])
+    assert homes == {labels[0]: "a", sums[0]: "a", labels[1]: "b", sums[1]: "b"}
 
 
 @pytest.mark.parametrize(("device", "memory"), [(None, None), (DEVICE, None), (DEVICE, "1kB")])

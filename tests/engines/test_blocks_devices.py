@@ -19,7 +19,7 @@ from fits import CASES, assert_same_fit
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.engines import engine_for
-from rskc.engines.blocks.plans import packed, unwrapped
+from rskc.engines.blocks.schedulers import Value
 from rskc.selection import Stability
 from rskc.solver import search
 from skips import skip_without
@@ -161,7 +161,8 @@ def test_an_array_in_memory_stays_on_the_device_as_a_whole_or_not_at_all(enough,
 
 @pytest.mark.parametrize("name", ["a map", "an array"])
 def test_blocks_of_an_array_are_views_of_it(name, tmp_path):
-    from rskc.engines.blocks.devices import cut, is_map
+    from rskc.engines.blocks.data import cut
+    from rskc.engines.blocks.devices import is_map
 
     np.save(tmp_path / "X.npy", X)
     table = X if name == "an array" else np.load(tmp_path / "X.npy", mmap_mode="r")
@@ -224,11 +225,10 @@ def test_what_stays_on_a_device_may_be_sent_to_another_worker(monkeypatch):
     table = engine.table(engine.equal_weights())
     centers = np.zeros((1, 2, table.n_columns))
     within = table.trim(table.assign(centers), 0).within
-    kept = [node for node in (engine.node, *table.node.parents) if node.held is not None]
-    assert sum(node.keep for node in kept) == 3  # rows, cells, and norms
+    plain, norms = table.node.parents
     with monkeypatch.context() as patch:
         patch.setattr(torch.Tensor, "numpy", None, raising=False)
-        for node in kept:
-            sent = (protocol.serialize(packed(unwrapped(part))) for part in node.held)
-            node.held = [protocol.deserialize(*parts) for parts in sent]
+        for node in (engine.node, plain.parents[0], norms):  # rows, cells, and norms
+            sent = (protocol.serialize(part.value) for part in node.held)
+            node.held = [Value(protocol.deserialize(*parts)) for parts in sent]
     assert_array_equal(table.trim(table.assign(centers), 0).within, within)

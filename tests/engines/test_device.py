@@ -24,9 +24,9 @@ from rskc.comparison import compare_solutions
 from rskc.displays import ClusterDisplay, HeatmapDisplay, OutlierDisplay, SilhouetteDisplay
 from rskc.engines import engine_for
 from rskc.engines.device import engine as device
-from rskc.engines.device import ops, passes_array, quick_look
+from rskc.engines.device import ops, passes_array
 from rskc.engines.device.ops import to_host
-from rskc.inputs.arrays import model_to_numpy, to_numpy
+from rskc.inputs.arrays import model_to_numpy
 from rskc.metrics import revised_silhouette
 
 try:
@@ -322,66 +322,3 @@ def test_a_model_with_starts_on_a_device_is_saved(to_kind, tmp_path):
 def test_wrong_starts_on_a_device_are_named(to_kind):
     with pytest.raises(ValueError, match=r"^init must .* = \(3, 8\); got .*\.$"):
         RobustSparseKMeans(3, init=to_kind(TALL[:2])).fit(TALL)
-
-
-def close_calls(seed, n=5000, p=37):
-    """Cases of which many lie as near to one center as to another, up to rounding."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, p)).astype(np.float32) + np.float32(100 * seed)
-    X[::7] = X[0]
-    centers = X[1:12].astype(np.float64)
-    halfway = (centers[rng.integers(11, size=n // 5)] + centers[rng.integers(11, size=n // 5)]) / 2
-    X[: n // 5] = halfway + rng.normal(size=halfway.shape) * 1e-6
-    X[3] *= np.float32(1e20)
-    return X, centers
-
-
-@needs_cuda("torch")
-@pytest.mark.parametrize("active", [37, 3], ids=["all columns", "few columns"])
-@pytest.mark.parametrize("seed", [0, 1, 30, 3000])
-def test_a_quick_look_finds_what_double_precision_finds(seed, active):
-    X, centers = close_calls(seed)
-    weights = np.zeros(X.shape[1])
-    weights[:active] = np.linspace(0.1, 1, active)
-    engine = engine_for(to_cuda(X))
-    labels, n_left = quick_look(engine.X, engine.frame, weights, centers)
-    assert_array_equal(to_numpy(labels), to_numpy(engine.nearest(centers, weights)))
-    assert n_left == 0
-
-
-@needs_cuda("torch")
-@pytest.mark.parametrize("scale", [1e-30, 1e-20, 1.0, 1e15, 1e30])
-@pytest.mark.parametrize(("K", "p"), [(1, 1), (2, 3), (8, 64), (17, 100), (33, 5), (128, 200)])
-def test_a_quick_look_at_any_size(K, p, scale):
-    """Whole numbers, so that there are ties; few columns, many centers, any unit."""
-    rng = np.random.default_rng(K)
-    X = (rng.integers(-3, 4, (1001, p)) * scale).astype(np.float32)
-    weights = rng.random(p) * (rng.random(p) < 0.7)
-    weights[0] = 0.5
-    centers = X[rng.integers(len(X), size=K)].astype(np.float64)
-    engine = engine_for(to_cuda(X))
-    labels, _ = quick_look(engine.X, engine.frame, weights, centers)
-    assert_array_equal(to_numpy(labels), to_numpy(engine.nearest(centers, weights)))
-
-
-@needs_cuda("torch")
-def test_a_quick_look_leaves_out_what_is_not_finite():
-    X, centers = close_calls(0)
-    weights = np.linspace(0, 1, X.shape[1])  # the first column has none
-    engine = engine_for(to_cuda(X))
-    X[5, 0], X[8, 1], X[4999, -1] = np.nan, -np.inf, np.nan
-    labels, n_left = quick_look(to_cuda(X), engine.frame, weights, centers)
-    expected = to_numpy(engine.nearest(centers, weights))
-    expected[[5, 8, 4999]] = -1
-    assert_array_equal(to_numpy(labels), expected)
-    assert n_left == 3
-    X[1000:, 3] = np.nan
-    assert quick_look(to_cuda(X), engine.frame, weights, centers) is None
-
-
-@needs_cuda("torch")
-def test_cases_with_missing_cells_are_predicted_as_among_others():
-    X = with_missing(TALL.astype(np.float32))
-    model = RobustSparseKMeans(3, random_state=0, n_init=5, trim=0.05, l1_bound=2.0).fit(X)
-    X[::5] = TALL[::5]
-    assert_array_equal(to_numpy(model.predict(to_cuda(X))), model.predict(X))

@@ -162,23 +162,6 @@ def test_shared_runs_come_in_their_order(n_runs, step, n_threads):
     assert [run for part in found for run in part] == list(range(n_runs))
 
 
-def test_what_another_thread_does_not_end_is_made_again():
-    begun, ended = threading.Event(), threading.Event()
-
-    def work(rows):
-        if threading.current_thread() is threading.main_thread():
-            begun.wait(60)  # another thread has a part
-        elif not ended.is_set():
-            begun.set()
-            ended.wait(60)
-        return rows.start
-
-    try:
-        assert memory.share(work, 4, 1, 2, np.inf) == [0, 1, 2, 3]
-    finally:
-        ended.set()
-
-
 def test_an_error_in_another_thread_is_raised_here():
     begun = threading.Event()
 

@@ -28,7 +28,7 @@ def engine_of(passes, X, location=None, threads=1, factor=1.0, limit=np.inf):
 
 
 def table_of(passes, X, weights, threads=1):
-    return engine_of(passes, X, threads=threads).columns_table(weights, X.dtype)
+    return engine_of(passes, X, threads=threads).table(weights, X.dtype)
 
 
 # ---- Definitions
@@ -332,7 +332,7 @@ def test_a_descent_is_the_loop_over_passes(seed, masses, missing, ending):
 @each_dtype
 def test_a_descent_is_the_same_for_any_number_of_threads_and_beside_any_others(dtype):
     engine, weights, cases, m = descents(1, False, True)
-    table = engine.columns_table(weights, np.dtype(dtype))
+    table = engine.table(weights, np.dtype(dtype))
     centers = table.cases(cases).astype(np.float64)
     found = table.descend(centers, m, 300)
     table.n_threads = 1

@@ -41,21 +41,6 @@ def test_an_error_leaves_what_was_there(tmp_path, old, error):
     assert old is None or path.read_bytes() == old
 
 
-def test_what_killed_processes_left_behind_is_removed_a_day_later(tmp_path):
-    old, fresh, other = (tmp_path / name for name in (".rskc-a.part", ".rskc-b.part", "c.part"))
-    for path in (old, fresh, other):
-        path.write_bytes(b"half")
-    for path in (old, other):
-        os.utime(path, (0, 0))
-    folder = tmp_path / ".rskc-results.x.part"
-    (folder / "sub").mkdir(parents=True)
-    (folder / "sub/labels.csv").write_bytes(b"half")
-    os.utime(folder, (0, 0))
-    with atomic_write(tmp_path / "new") as file:
-        file.write(b"1")
-    assert sorted(os.listdir(tmp_path)) == [".rskc-b.part", "c.part", "new"]
-
-
 @pytest.mark.parametrize("call", ["fsync", "replace", "chmod"])
 def test_a_full_disk(tmp_path, monkeypatch, call):
     path = tmp_path / "model"
@@ -163,7 +148,7 @@ def test_half_characters_are_written_as_escapes(tmp_path):
         file.write(half)
     assert (tmp_path / "page.html").read_text("utf-8") == "\\ud800"
     for refused in (lambda: files.save(model, half), lambda: write_json({}, half)):
-        with pytest.raises(ValueError, match=r"'\\ud800' cannot be the name of a file"):
+        with pytest.raises(UnicodeEncodeError):
             refused()
     with pytest.raises(files.ModelFileError, match="is not there"):
         files.load(half)

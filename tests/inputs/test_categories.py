@@ -354,7 +354,7 @@ def test_none_is_a_word_among_words_and_a_missing_number(table, frame):
 
 def test_a_mixed_table_without_an_option(table):
     told = flat(run(*FIT).output)
-    color = "Column 'color' was read as 3 categories: blue, green, red; 2 cells are missing."
+    color = "Column 'color' was read as 3 categories: blue, green, red."
     assert color in told
     assert "Column 'smoker' was read as 2 categories: no, yes." in told
     assert f"'visit' (dates), 'comment' ({COMMENT})" in told
@@ -372,7 +372,7 @@ def test_a_mixed_table_without_an_option(table):
     assert markers.loc["size", "mean"] == pytest.approx(float(of_size), rel=0.05)
     assert labels.case[0] == "P0"
     summary = json.loads(Path("t-rskc/summary.json").read_text())
-    assert summary["standardization"]["of"] == "columns"
+    assert "columns centered" in summary["read"]["prepared"]
     run("predict", "t-rskc", "t.csv", "--out", "again.csv", "--force")
     again = pd.read_csv("again.csv")
     assert_array_equal(again.cluster, labels.cluster)

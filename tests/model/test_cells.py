@@ -12,7 +12,7 @@ from rskc.engines import BoundedEngine, engine_for, passes_numpy
 from rskc.inputs.arrays import to_numpy
 from rskc.metrics import classification_error_rate
 from rskc.model import cells as cells_module
-from rskc.model.cells import Columns, error_scales, extreme_columns, of_few_values, without_extremes
+from rskc.model.cells import Columns, extreme_columns, of_few_values, without_extremes
 from rskc.selection import Stability
 from skips import skip_without
 from table_kinds import as_dask, as_tensor
@@ -88,11 +88,11 @@ def test_between_sums_are_the_bounded_total_less_the_bounded_within_sum():
 
 
 def test_what_is_not_known_to_be_of_cases_is_not_taken_from_the_plain_engine():
-    engine = BoundedEngine(engine_for(np.eye(3)), np.ones(3))
+    engine = BoundedEngine(engine_for(np.eye(3, 4)), np.ones(4))
     with pytest.raises(AttributeError, match="BoundedEngine"):
-        engine.compact_table(np.ones((1, 3)), engine.float32)
+        engine.compact_table(np.ones((1, 4)), engine.float32)  # as coordinates of the plain cells
     with pytest.raises(AttributeError, match="blocks"):
-        _ = engine.table(np.ones((1, 3))).blocks
+        _ = engine.table(np.ones((1, 4))).blocks
 
 
 # ---- Columns
@@ -137,11 +137,15 @@ def test_columns_of_few_values_have_no_outlying_cells():
 
 def test_scales_of_errors_are_standard_deviations_of_normal_ones():
     errors = np.random.default_rng(0).normal(size=(20_000, 3)) * [1, 10, 0]
-    assert_allclose(error_scales(errors, 2)[:2], [1, 10], rtol=0.03)
-    assert np.isinf(error_scales(errors, 2)[2])
+    columns = Columns(np.zeros(3), np.ones(3))
+    scales = columns.of_errors(errors, 2).scales
+    assert_allclose(scales[:2], [1, 10], rtol=0.03)
+    assert np.isinf(scales[2])
     masses = np.repeat([1.0, 2.0], 10_000)
     copies = np.concatenate([errors, errors[10_000:]])
-    assert_allclose(error_scales(errors, 2, masses), error_scales(copies, 2))
+    assert_allclose(
+        columns.of_errors(errors, 2, masses).scales, columns.of_errors(copies, 2).scales
+    )
 
 
 def test_a_cell_here_and_there_and_outlying_cases_are_no_reason_to_bound():
@@ -335,16 +339,6 @@ def test_frames_and_words_tell_of_the_cells():
     assert f"{len(frame)} cells of" in model.summary()
     with pytest.raises(ValueError, match="give the data of fit"):
         model.cells_frame(X[:5])
-
-
-def test_a_feature_with_very_many_outlying_cells_is_named():
-    X, _, _ = table(19)
-    X[np.random.default_rng(0).random(120) < 0.35, 70] = 30 + np.random.default_rng(1).random()
-    X[:, 70] += 0.1 * np.random.default_rng(2).normal(size=120)
-    with pytest.warns(UserWarning, match="more than a quarter of") as caught:
-        model = fitted(X)
-    assert "x70" in str(caught[0].message)
-    assert "many outlying cells" in model.warning_kinds_
 
 
 def test_the_command_line_writes_the_cells(tmp_path, monkeypatch):

@@ -144,8 +144,8 @@ def test_a_notebook_counts_the_features_with_weight():
     X[:20, :3] += 6
     model = RobustSparseKMeans(2, trim=0, l1_bound=2, random_state=0).fit(X)
     shown = model._html_repr()
-    assert re.search(rf"\b{model.get_support().sum()} of 30 have weight", shown)
-    assert "2 features" not in shown
+    assert re.search(rf"\b{model.get_support().sum()} of 30 features have weight", shown)
+    assert " 2 features" not in shown
     named = model.fit(pd.DataFrame(X, columns=["<b>", *map(str, range(29))]))
     assert "<b>" not in named._html_repr()
     assert "&lt;b&gt;" in named._html_repr()
@@ -208,7 +208,8 @@ def test_a_summary_is_short_and_narrow_and_says_what_was_asked_and_found(model, 
     text = " ".join(model.summary().split())
     K, sizes = len(model.cluster_centers_), ", ".join(map(str, np.bincount(model.labels_)))
     assert f"{K} cluster{'s' * (K > 1)} of 60 cases: {sizes}" in text
-    assert f"{model.get_support().sum()} of 6 have weight" in text
+    have = "has" if model.get_support().sum() == 1 else "have"
+    assert f"{model.get_support().sum()} of 6 features {have} weight" in text
     assert f"{np.isnan(np.asarray(table)).sum()} of 360 cells missing" in text
     assert f"objective {model.objective_:.6g} after {model.n_iter_} iteration" in text
     for heading, mask in (("trimmed", model.trimmed_), ("outliers", model.outliers_)):

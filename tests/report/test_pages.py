@@ -1,8 +1,7 @@
-"""Report, explorer and files of one result: the same numbers, the same clusters, links."""
+"""Report, explorer and files of one result: the same numbers, the same clusters."""
 
 import csv
 import re
-import shutil
 
 import numpy as np
 import pandas as pd
@@ -10,9 +9,6 @@ import pytest
 
 from browsing import Watch, skip_without_browser
 from commands import run
-from rskc import RobustSparseKMeans
-from rskc.report import make_report
-from rskc.utils.webpage import link_pages
 
 skip_without_browser()
 
@@ -98,16 +94,11 @@ def test_clusters_have_the_same_colors(report, explorer):
 
 def test_numbers_of_the_page_are_those_of_the_files(folder, report):
     cases, features = rows_of(folder / "labels.csv"), rows_of(folder / "features.csv")
-    names = {
-        "distance": "distance",
-        "unweighted": "unweighted_distance",
-        "outlying_cells": "outlying_cells",
-        "silhouette": "silhouette",
-    }
+    names = ("distance", "unweighted_distance", "outlying_cells", "silhouette")
     for row, known in zip(downloaded(report, "[data-table=cases] .download"), cases, strict=True):
         assert row["case"] == known["case"]
-        for mine, theirs in names.items():
-            assert float(row[mine]) == pytest.approx(float(known[theirs]), rel=1e-3, abs=1e-3)
+        for name in names:
+            assert float(row[name]) == pytest.approx(float(known[name]), rel=1e-3, abs=1e-3)
         assert (row["outlier"] != "no") == (known["outlier"] == "true")
         assert (row["trimmed"] != "no") == (known["trimmed"] == "true")
     known = {row["feature"]: row for row in features}
@@ -115,6 +106,11 @@ def test_numbers_of_the_page_are_those_of_the_files(folder, report):
         theirs = known[row["feature"]]
         for name in ("weight", "rank", "outlying_cells", "center_0", "center_1", "center_2"):
             assert float(row[name]) == pytest.approx(float(theirs[name]), rel=1e-3, abs=1e-12)
+    cells = rows_of(folder / "cells.csv")
+    for row, known in zip(downloaded(report, "[data-table=cells] .download"), cells, strict=True):
+        assert [row[name] for name in ("case", "feature")] == [known["case"], known["feature"]]
+        for name in ("value", "center", "scales"):
+            assert float(row[name]) == pytest.approx(float(known[name]), rel=1e-3)
     sizes = [
         int(re.sub(r"\D", "", size))
         for size in report.page.locator("#groups ~ .scroll [data-label=Cases]").evaluate_all(
@@ -122,30 +118,3 @@ def test_numbers_of_the_page_are_those_of_the_files(folder, report):
         )
     ]
     assert sizes == [sum(row["cluster"] == str(k) for row in cases) for k in range(3)]
-
-
-def test_pages_in_one_folder_link_to_each_other(report, explorer):
-    for watch, other in ((report, "explorer.html"), (explorer, "report.html")):
-        link = watch.page.locator(f"header a[href='./{other}']")
-        assert link.count() == 1
-        assert watch.complaints == []
-    explorer.page.locator("header a[href='./report.html']").click()
-    explorer.page.wait_for_selector("html[data-ready=yes]")
-    assert explorer.page.locator(".headline").count() == 1
-    explorer.page.go_back()
-    explorer.page.wait_for_selector("html[data-ready=yes]")
-
-
-def test_only_pages_of_the_same_clusters_are_linked(folder, tmp_path):
-    for name in ("report.html", "explorer.html"):
-        shutil.copy(folder / name, tmp_path)
-    (tmp_path / "another.html").write_text("<html>mine</html>", "utf-8")
-    (tmp_path / "bytes.html").write_bytes(b"\xff\xfe\x00")
-    link_pages(tmp_path)
-    assert 'href="./explorer.html"' in (tmp_path / "report.html").read_text("utf-8")
-    X = make_table().set_index("id")
-    other = RobustSparseKMeans(2, random_state=0).fit(X)
-    make_report(other, X).save(tmp_path / "report.html")
-    for name in ("report.html", "explorer.html"):
-        assert "<!--beside--><!--/beside-->" in (tmp_path / name).read_text("utf-8")
-    assert (tmp_path / "another.html").read_text("utf-8") == "<html>mine</html>"

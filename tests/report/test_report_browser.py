@@ -13,7 +13,6 @@ from browsing import NASTY, assert_well_set, skip_without_browser, wait_until
 from rskc import RobustSparseKMeans
 from rskc.datasets import make_simulation
 from rskc.report import make_report
-from rskc.report._charts import curves_of
 from rskc.selection import Clest, Stability
 
 CHARTS = ["clusters", "silhouettes", "weights", "cells", "outliers"]
@@ -87,7 +86,7 @@ def test_every_chart_is_drawn_without_error_or_request(watch, path, model):
     bars = [bar["weight"] for bar in watch.rows_of("weights", "bars")]
     assert bars == pytest.approx(weights[: len(bars)], rel=1e-3)
     points = watch.rows_of("outliers", "points")
-    assert [point["x"] for point in points] == pytest.approx(model.distances_, rel=1e-2)
+    assert [point["weighted"] for point in points] == pytest.approx(model.distances_, rel=1e-2)
     texts = cells(watch, "features", 1)
     assert {"<script>window.hacked = 1</script>", "=cmd()", "a.b[0]", "$m_1$"} <= set(texts)
     assert watch.count("tbody img") == watch.count("tbody script") == 0
@@ -95,13 +94,11 @@ def test_every_chart_is_drawn_without_error_or_request(watch, path, model):
 
 def test_marks_are_as_many_as_there_are_numbers(watch, model):
     seen = np.isfinite(model.distances_)
-    points = watch.count("#chart-clusters .mark-symbol.layer_1_marks path")
-    crosses = watch.count("#chart-clusters .mark-symbol.layer_2_marks path")
-    rings = watch.count("#chart-clusters .mark-symbol.layer_0_marks path")
-    assert rings == sum(row["nearer"] for row in watch.rows_of("clusters", "points"))
+    points = watch.count("#chart-clusters .mark-symbol.layer_0_marks path")
+    crosses = watch.count("#chart-clusters .mark-symbol.layer_1_marks path")
     assert points == (seen & ~model.outliers_).sum()
     assert crosses == (seen & model.outliers_).sum()
-    assert watch.count("#chart-clusters .mark-text.layer_4_marks text") == 3
+    assert watch.count("#chart-clusters .mark-text.layer_3_marks text") == 3
     n_weights = np.count_nonzero(model.feature_weights_)
     assert watch.count("#chart-weights .mark-rect.layer_0_marks path") == n_weights
     assert watch.count("#chart-silhouettes .mark-rect.layer_0_marks path") == seen.sum()
@@ -114,7 +111,7 @@ def test_marks_are_as_many_as_there_are_numbers(watch, model):
 
 
 def test_pointing_at_a_case_shows_its_name(watch, model):
-    mark = watch.page.locator("#chart-clusters .mark-symbol.layer_2_marks path").first
+    mark = watch.page.locator("#chart-clusters .mark-symbol.layer_1_marks path").first
     mark.scroll_into_view_if_needed()
     mark.hover(force=True)
     tip = watch.page.locator("#vg-tooltip-element.visible")
@@ -372,5 +369,5 @@ def test_a_search_that_tried_nothing_has_no_chart():
     X = np.random.default_rng(0).normal(size=(3, 4))
     search = Stability(RobustSparseKMeans(2, random_state=0), n_jobs=1, random_state=0).fit(X)
     summary = make_report(search.best_estimator_, X, searches=search).summary
-    assert curves_of(summary) == []
-    assert "too few cases" in summary["sure"]["points"][0]["text"]
+    assert "spec" not in summary["searches"][0]
+    assert "too few cases" in summary["sure"][0]["text"]

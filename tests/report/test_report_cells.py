@@ -8,8 +8,7 @@ from scipy.sparse import csr_array
 
 from rskc import RobustSparseKMeans, explore
 from rskc.explorer.views import scene_of, values_of
-from rskc.pictures.models import rows_by_cluster
-from rskc.report import _charts, make_report
+from rskc.report import _facts, make_report
 
 
 @pytest.fixture(scope="module")
@@ -35,45 +34,24 @@ def summary(model, data):
     return make_report(model, data).summary
 
 
-def test_the_section_counts_the_cells_of_the_model(summary, model, data):
+def test_the_table_has_the_cells_of_the_model(summary, model, data):
     cells, frame = summary["cells"], model.cells_frame(data)
-    assert cells["n_cells"] == len(frame) == model.outlying_cells_.nnz
+    assert cells["n_rows"] == len(frame) == model.outlying_cells_.nnz
     assert cells["share"] == pytest.approx(len(frame) / data.size)
-    for kind, group in (("feature", cells["features"]), ("case", cells["cases"])):
-        counts = frame[kind].value_counts()
-        assert group["n"] == len(counts)
-        shown = {row["name"]: row for row in group["rows"]}
-        assert max(counts[~counts.index.isin(list(shown))], default=0) <= min(
-            row["n_cells"] for row in group["rows"]
-        )
-        for name, row in shown.items():
-            assert row["n_cells"] == counts[name]
-            farthest = frame[frame[kind] == name].scales.iloc[0]
-            assert row["farthest"] == pytest.approx(farthest, rel=1e-3)
-    assert cells["cases"]["rows"][0]["name"] == "case 3"
+    assert cells["data"]["case"] == frame.case.tolist()
+    words, codes = (cells[part]["feature"] for part in ("words", "data"))
+    assert [words[code] for code in codes] == frame.feature.tolist()
+    for name in ("value", "center", "scales", "cluster"):
+        assert_allclose(cells["data"][name], frame[name], rtol=1e-3)
 
 
-def test_marks_are_at_their_cases_and_features(summary, model, data):
-    marks, frame = summary["charts"]["outlying"]["data"]["marks"], model.cells_frame(data)
-    assert marks["case"] == frame.case.tolist()
-    assert marks["feature"] == frame.feature.tolist()
-    assert_allclose(marks["value"], frame.value, rtol=1e-3)
-    rows = rows_by_cluster(model.labels_)
-    assert marks["y"] == rows[data.index.get_indexer(frame.case)].tolist()
-    assert marks["x"] == data.columns.get_indexer(frame.feature).tolist()
-    bands = summary["charts"]["outlying"]["data"]["clusters"]
-    for k, start, end in zip(*bands.values(), strict=True):
-        assert sorted(rows[model.labels_ == k]) == list(range(start, end))
-
-
-def test_many_cells_are_drawn_in_part(model, data, monkeypatch):
-    monkeypatch.setattr(_charts, "MOST_MARKS", 20)
-    monkeypatch.setattr(_charts, "FARTHEST", 10)
-    chart = make_report(model, data).summary["charts"]["outlying"]
-    frame = model.cells_frame(data)
-    assert chart["data"]["marks"]["case"][:10] == frame.case[:10].tolist()
-    assert len(chart["data"]["marks"]["case"]) == 20
-    assert f"20 of {len(frame)} cells" in chart["notes"][0]
+def test_of_many_cells_the_farthest_are_held(model, data, monkeypatch):
+    monkeypatch.setattr(_facts, "MOST_FOR_CELLS", 1000)
+    cells = make_report(model, data).summary["cells"]
+    held = cells["data"]["case"]
+    assert 3 < len(held) < cells["n_rows"]
+    assert held == model.cells_frame(data).case[: len(held)].tolist()
+    assert f"the {len(held)} cells farthest from their centers" in cells["note"]
 
 
 def test_a_sparse_table_without_outlying_cells_has_no_section(data):
@@ -87,7 +65,6 @@ def test_without_bounded_cells_there_is_no_section(data):
     model = RobustSparseKMeans(2, cells=None, random_state=0).fit(data)
     report = make_report(model, data)
     assert report.summary["cells"] is None
-    assert "outlying" not in report.summary["charts"]
     assert 'id="cells"' not in report.html
 
 

@@ -6,25 +6,21 @@ Results go to stdout; notes, progress and errors to stderr.
 import inspect
 import os
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import partial
-from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
 from rskc.cli import silence_stdout
 from rskc.cli._options import NAMES, RESULTS, option, option_name
-from rskc.exceptions import ClusterError, ColumnWarning, Phrased
+from rskc.exceptions import ColumnWarning, Phrased
 
-# Seconds after which a log says what is under way, and then how far it is.
-PATIENCE, MINUTE = 1.0, 60.0
+PATIENCE = 10.0  # seconds after which a log says how far work is
 
 
 @dataclass(frozen=True)
@@ -34,7 +30,6 @@ class Console:
     panel = RESULTS
     quiet: bool = option("Print errors only.", False, "--quiet", "-q")
     json: bool = option("Print the result as JSON.", False)
-    debug: bool = option("Show where an error came from.", False)
 
     @property
     def silent(self) -> bool:
@@ -48,16 +43,19 @@ class Console:
             for line in lines:
                 console.print(line, markup=False, **how)
 
-    def note(self, *sentences: Any) -> None:
-        """Print sentences, or warnings, that should not be overlooked."""
+    def fact(self, heading: str, words: str, style: str = "cyan", stream: Any = None) -> None:
+        """Print words after a heading."""
         if not self.silent:
             from rich.text import Text
 
-            from rskc.utils.wording import cleaned
+            _rich(stream or sys.stdout).print(Text.assemble((f"{heading}: ", style), words))
 
-            for sentence in sentences:
-                words = Text.assemble(("Note: ", "yellow"), cleaned(in_options(sentence), 2000))
-                _rich(sys.stderr).print(words)
+    def note(self, *sentences: Any) -> None:
+        """Print sentences, or warnings, that should not be overlooked."""
+        from rskc.utils.wording import cleaned
+
+        for sentence in sentences:
+            self.fact("Note", cleaned(in_options(sentence), 2000), "yellow", sys.stderr)
 
     def print_json(self, facts: Any) -> None:
         """Print facts for programs, if JSON is asked for."""
@@ -67,26 +65,20 @@ class Console:
             typer.echo(json_text(facts))
 
     @contextmanager
-    def busy(self, what: str, seconds: float = 0.0) -> Iterator[Callable[[int, int], None]]:
+    def busy(self, what: str) -> Iterator[Callable[[int, int], None]]:
         """Show that something is under way, and how far it is, if what is yielded is told so.
 
-        ``seconds`` is the time that it is likely to take, if that is known. On a terminal there is
-        a bar, in a log there are lines.
+        On a terminal there is a bar, in a log there are lines.
         """
         if self.silent:
             yield lambda done, total: None
             return
         if not sys.stderr.isatty():
-            with _logged(what) as log:
-                yield log
+            yield _log(what)
             return
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress
 
-        about = TextColumn(f"of about {seconds:.0f} s" * (seconds > 0))
-        columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn()
-        with Progress(
-            *columns, TimeElapsedColumn(), about, console=_rich(sys.stderr), transient=True
-        ) as progress:
+        with Progress(console=_rich(sys.stderr), transient=True) as progress:
             task = progress.add_task(what, total=None)
 
             def update(done: int, total: int) -> None:
@@ -96,27 +88,18 @@ class Console:
             yield update
 
 
-@contextmanager
-def _logged(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Write a line once the work has taken a while; then one for each quarter or each minute."""
-    start = written = time.monotonic()
-    quarter, log = 0, partial(print, file=sys.stderr, flush=True)
+def _log(what: str) -> Callable[[int, int], None]:
+    """Return what writes a line for each tenth of work that takes a while."""
+    start, tenth = time.monotonic(), 0
 
     def update(done: int, total: int) -> None:
-        nonlocal quarter, written
-        now, before, quarter = time.monotonic(), quarter, 4 * done // total if total else 0
-        if (before < quarter < 4 and now - start > PATIENCE) or now - written > MINUTE:
-            written = now
-            log(f"rskc: {what}: {done:,} of {total:,} after {now - start:.0f} s")
+        nonlocal tenth
+        seconds, before, tenth = time.monotonic() - start, tenth, 10 * done // max(total, 1)
+        if before < tenth < 10 and seconds > PATIENCE:
+            words = f"rskc: {what}: {done:,} of {total:,} after {seconds:.0f} s"
+            print(words, file=sys.stderr, flush=True)
 
-    timer = threading.Timer(PATIENCE, log, [f"rskc: {what} ..."])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield update
-    finally:
-        timer.cancel()
-        timer.join()
+    return update
 
 
 def _rich(stream: Any) -> Any:
@@ -163,10 +146,7 @@ def recorded_warnings() -> Iterator[list[Warning]]:
 
 
 # What data and settings may cause; anything else is a mistake of ours.
-EXPECTED = (ValueError, OSError, ImportError, MemoryError, ClusterError)
-
-# What the help calls values of these types.
-METAVARS = {int: "NUMBER", str: "TEXT", Path: "PATH", bool: "", Any: "VALUE"}
+EXPECTED = (ValueError, OSError, ImportError, MemoryError)
 
 # The command as it was typed, so that a result can show how to repeat it.
 typed_command: list[str] = []
@@ -199,45 +179,39 @@ app = typer.Typer(
 )
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
-        import rskc
-
-        typer.echo(f"rskc {rskc.__version__}")
-        raise typer.Exit
+VERSION: Any = typer.Option("--version", help="Print the version.", metavar="")
 
 
-VERSION: Any = typer.Option(
-    "--version", callback=_show_version, is_eager=True, help="Print the version.", metavar=""
-)
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def root(version: Annotated[bool, VERSION] = False) -> None:
     """Robust and sparse K-means: find clusters, the features that separate them, and outliers.
 
     Begin with [bold]rskc demo[/bold], or with a table of your own:
     [bold]rskc fit table.csv --clusters 3[/bold]
     """
+    if version:
+        import rskc
+
+        typer.echo(f"rskc {rskc.__version__}")
+        raise typer.Exit
 
 
-def command(name: str, *examples: str, panel: str | None = None, **helps: str) -> Callable:
+def command(name: str, *examples: str, panel: str | None = None, **helps: str | None) -> Callable:
     """Register a command.
 
     Parameters that are dataclasses stand for an option for each field; their fields may be
-    dataclasses again; the fields of one of them are those of ``Console``. ``helps`` has the help of
-    options that mean something else here, by the names of their fields.
+    dataclasses again. ``helps`` has the help of options that mean something else here, by the names
+    of their fields, or None for those that are left at their default.
     """
-    heading = "[bold]Examples[/bold]" if len(examples) > 1 else "[bold]Example[/bold]"
     # A blank line between them keeps typer from joining the examples.
-    epilog = "\n\n".join([heading, *(f"  {each}" for each in examples)]) if examples else None
+    epilog = "\n\n".join(["[bold]Examples[/bold]" * bool(examples), *examples])
 
     def register(function: Callable) -> Callable:
         hints = get_type_hints(function, include_extras=True)
         hints.pop("return", None)
 
         def run(**values: Any) -> None:
-            with _errors_in_one_sentence(values["debug"]):
+            with _errors_in_one_sentence():
                 function(**{name: _made(hint, name, values) for name, hint in hints.items()})
 
         parameters = [p for name, hint in hints.items() for p in _parameters(name, hint, helps)]
@@ -250,7 +224,7 @@ def command(name: str, *examples: str, panel: str | None = None, **helps: str) -
     return register
 
 
-def _parameters(name: str, hint: Any, helps: dict[str, str]) -> Iterator[inspect.Parameter]:
+def _parameters(name: str, hint: Any, helps: dict[str, Any]) -> Iterator[inspect.Parameter]:
     """Yield the parameters, as typer understands them, that a parameter of a command stands for."""
     kind = inspect.Parameter.KEYWORD_ONLY
     if not is_dataclass(hint):
@@ -261,11 +235,12 @@ def _parameters(name: str, hint: Any, helps: dict[str, str]) -> Iterator[inspect
         if "names" not in field.metadata:
             yield from _parameters(field.name, hints[field.name], helps)
             continue
-        usual = {"rich_help_panel": hint.panel}  # type: ignore[union-attr]
-        how = usual | field.metadata | {"help": helps.get(field.name, field.metadata["help"])}
-        types = get_args(hints[field.name]) or (hints[field.name],)
-        metavar = next((METAVARS[each] for each in types if each in METAVARS), "WORD")
-        names = how.pop("names") or [option_name(field)]
+        how = {"panel": hint.panel, **field.metadata}  # type: ignore[union-attr]
+        how["help"] = helps.get(field.name, how["help"])
+        if how["help"] is None:
+            continue
+        names, how["rich_help_panel"] = how.pop("names") or [option_name(field)], how.pop("panel")
+        metavar = "" if hints[field.name] in (bool, bool | None) else "VALUE"
         option = typer.Option(*names, show_default=False, metavar=metavar, **how)
         default = inspect.Parameter.empty if field.default is MISSING else field.default
         annotation: Any = Annotated[hints[field.name], option]
@@ -277,15 +252,15 @@ def _made(hint: Any, name: str, values: dict[str, Any]) -> Any:
     if not is_dataclass(hint):
         return values[name]
     hints = get_type_hints(hint)
-    return hint(**{each.name: _made(hints[each.name], each.name, values) for each in fields(hint)})  # type: ignore[operator]
+    names = [name for name, kind in hints.items() if is_dataclass(kind) or name in values]
+    return hint(**{name: _made(hints[name], name, values) for name in names})  # type: ignore[operator]
 
 
 @contextmanager
-def _errors_in_one_sentence(debug: bool) -> Iterator[None]:
+def _errors_in_one_sentence() -> Iterator[None]:
+    """Say what data and settings have caused; a mistake of ours keeps its traceback."""
     try:
         yield
-    except (typer.Exit, typer.Abort, typer.BadParameter):
-        raise
     except KeyboardInterrupt as error:
         notes = "; ".join(["interrupted", *getattr(error, "__notes__", [])])
         typer.echo(f"rskc: {notes}.", err=True)
@@ -293,14 +268,8 @@ def _errors_in_one_sentence(debug: bool) -> Iterator[None]:
     except BrokenPipeError:
         silence_stdout()
         raise typer.Exit(0) from None
-    except Exception as error:
-        if debug:
+    except EXPECTED as error:
+        if os.environ.get("RSKC_TRACEBACK"):
             raise
-        sentence = sentence_of(error)
-        if not isinstance(error, EXPECTED):
-            sentence = (
-                f"this should not happen; it is a mistake in rskc ({type(error).__name__}: "
-                f"{sentence}) Run it again with --debug, and report what it prints."
-            )
-        typer.echo(f"rskc: {sentence}", err=True)  # in one line that nothing wraps or colors
+        typer.echo(f"rskc: {sentence_of(error)}", err=True)  # which nothing wraps or colors
         raise typer.Exit(1) from None

@@ -1,12 +1,10 @@
 """Tables that are read block by block, by Dask: what is clustered of them, and files of it."""
 
-import logging
 import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -16,12 +14,11 @@ import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-from dask.base import get_scheduler
 from joblib import cpu_count
 
 from rskc.cli._app import Console, recorded_warnings
-from rskc.cli._options import Preparing, Reading, words_of
-from rskc.cli._results import Counts, Result, with_classes
+from rskc.cli._options import Preparing, Reading
+from rskc.cli._results import Counts, Result
 from rskc.cli._tables import Data, fit_preparer, notes_of, preparation_note, prepared
 from rskc.files import Table
 from rskc.files.blocks import open_blocks
@@ -30,11 +27,9 @@ from rskc.files.writing import write_csv_parts
 from rskc.inputs.arrays import count_of
 from rskc.model.fitted import with_cases, with_features
 from rskc.selection.subsample import draw_cases
-from rskc.utils.wording import count
 
 # Cases that the page shows, that model.rskc keeps, and that columns are standardized by.
 MOST_SHOWN = 10_000
-PATIENCE = 15  # seconds that a scheduler has to answer, and then to find a worker
 # Attributes of a model that blocks of cases are written from, and their columns in labels.csv.
 OF_CASES = {
     "labels_": "cluster",
@@ -46,101 +41,27 @@ OF_CASES = {
 }
 
 
-# ---- Dask
-
-
-@contextmanager
-def dask_configured(
-    scheduler: str | None, memory: int | None, n_threads: int | None, console: Console
-) -> Iterator[None]:
-    """Have Dask work as asked for, and let go of its cluster at the end."""
-    settings: dict[str, Any] = {} if memory is None else {"rskc.memory": memory}
-    if scheduler is None:
-        workers = {} if n_threads is None else {"num_workers": n_threads}
-        with dask.config.set(settings | {"scheduler": "threads"} | workers):
-            yield
-        return
-    log = logging.getLogger("distributed")
-    level = log.level
-    log.setLevel(logging.CRITICAL)  # what distributed logs of an error, the error says too
-    try:
-        with dask.config.set(settings), _connected(scheduler) as client:
-            workers = client.nthreads()
-            console.print(
-                f"Dask: {count(len(workers), 'worker')} with {sum(workers.values())} threads; "
-                f"dashboard: {client.dashboard_link}",
-                soft_wrap=True,
-            )
-            yield
-    finally:
-        log.setLevel(level)
-
-
-@contextmanager
-def _connected(address: str) -> Iterator[Any]:
-    from distributed import Client
-
-    class ClosingClient(Client):
-        """A client that closes when it cannot start: later it would wait for what is not there."""
-
-        def start(self, **kwargs: Any) -> Any:
-            try:
-                return super().start(**kwargs)
-            except BaseException:
-                self.close()
-                raise
-
-    try:  # one that cannot start must not remain the default one
-        client = ClosingClient(address, timeout=PATIENCE, name="rskc", set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
-        raise ValueError(
-            f"no Dask scheduler answers at {address!r}; check the address and that "
-            "`dask scheduler` runs there, or leave --scheduler out to work on this machine."
-        ) from error
-    with client, client.as_current(), dask.config.set(scheduler=client):
-        try:
-            client.wait_for_workers(1, timeout=PATIENCE)
-        except TimeoutError as error:
-            raise ValueError(
-                f"the Dask scheduler at {address!r} has no workers; start some by `dask worker "
-                f"{address}`."
-            ) from error
-        yield client
-
-
 def _of_blocks(function: Callable, pieces: list[Any], *more: Any) -> Iterator[Any]:
-    """Call a function on each piece, where the blocks are.
+    """Call a function on each piece.
 
     In order, because files are read fastest so, and some ahead of the one that is asked for: never
     all of them. Read by Dask, a few at a time, 4 GB with text took 65 s instead of 55.
     """
     work = dask.delayed(function, pure=False)
-    tasks = [work(*each) for each in zip(pieces, *more, strict=True)]
-    client: Any = getattr(get_scheduler(), "__self__", None)
-    if hasattr(client, "nthreads"):
-        step = 2 * max(1, sum(client.nthreads().values()))
-        for start in range(0, len(tasks), step):
-            yield from dask.compute(*tasks[start : start + step])
-        return
     n_threads = dask.config.get("num_workers", None) or cpu_count()
-    pool, waiting = ThreadPoolExecutor(n_threads), deque[Any]()
-    try:
-        for task in tasks:
-            waiting.append(pool.submit(task.compute, scheduler="synchronous"))
+    waiting = deque[Any]()
+    with ThreadPoolExecutor(n_threads) as pool:
+        for each in zip(pieces, *more, strict=True):
+            waiting.append(pool.submit(work(*each).compute, scheduler="synchronous"))
             if len(waiting) > n_threads:  # one more, so that no thread waits for the file
                 yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+        yield from (task.result() for task in waiting)
 
 
 # ---- Reading
 
 
-def read_blocks(
-    path: Path, reading: Reading, preparing: Preparing, groups: Path | None, console: Console
-) -> Data:
+def read_blocks(path: Path, reading: Reading, preparing: Preparing, console: Console) -> Data:
     """Open a table; read no more of it than columns are standardized by."""
     if reading.labels is not None:
         raise ValueError(
@@ -150,14 +71,9 @@ def read_blocks(
     start, arguments = time.perf_counter(), reading.arguments()
     with console.busy(f"Looking at {path.name or path}"), recorded_warnings() as warned:
         table = open_blocks(path, **arguments)
-        drawn = _drawn(table) if preparing.is_judged else None
+        drawn = None if preparing.is_settled else _drawn(table)
         preparer = fit_preparer(preparing, table.data if drawn is None else drawn)
     notes = [*map(str, warned), *preparation_note(preparing, preparer)]
-    if not preparer.is_idle and drawn is not None and len(drawn) < table.n_cases:
-        notes.append(
-            f"Columns were prepared by {len(drawn):,} of the {table.n_cases:,} cases, drawn at "
-            "random."
-        )
     shape = table.n_cases, len(table.features)
     # There is no text in it, and looking for some would copy every block.
     with dask.config.set({"dataframe.convert-string": False}):
@@ -165,9 +81,7 @@ def read_blocks(
         X = dd.from_map(read, table.pieces, meta=table.data, label="rskc-table")
     X.part_lengths = [piece.n_cases for piece in table.pieces]
     seconds = time.perf_counter() - start
-    words = tuple(words_of(reading, preparing))
-    data = Data(table, X, shape, preparer, arguments, notes, seconds, words, drawn=drawn)
-    return data.grouped(groups)
+    return Data(table, X, shape, preparer, arguments, notes, seconds, drawn=drawn)
 
 
 def _shown_rows(table: Any) -> list[np.ndarray]:
@@ -209,11 +123,10 @@ def write_cases(folder: Path | None, result: Result) -> Result:
     shown: list[Any] = []
 
     def frames() -> Iterator[Any]:
-        parts = zip(_cases_of_blocks(result), table.pieces, _shown_rows(table), strict=True)
-        for cases, piece, rows in parts:
+        for cases, rows in zip(_cases_of_blocks(result), _shown_rows(table), strict=True):
             counts.add(cases)
             shown.append(cases.iloc[rows])
-            yield result.with_stability(cases, piece.first)
+            yield cases
 
     write_csv_parts(frames(), os.devnull if folder is None else folder / "labels.csv")
     return _with_shown(result, shown, counts)
@@ -238,7 +151,7 @@ def _cases_of_blocks(result: Result) -> Iterator[Any]:
         if weights is not None:
             of_cases["sample_weight_"] = weights
         cases = with_cases(small, **of_cases).cases_frame(prepared(preparer, block.data))
-        return with_classes(cases, block.labels)
+        return result.with_more(cases, block.labels, piece.first)
 
     weights: list[Any] = [None] * len(pieces)
     if hasattr(model, "sample_weight_"):
@@ -250,17 +163,11 @@ def _cases_of_blocks(result: Result) -> Iterator[Any]:
 def _with_shown(result: Result, parts: list[Any], counts: Counts) -> Result:
     """Return the result with what is shown of its data in memory, and counts over all cases."""
     data, blocks, cases = result.data, result.data.table, pd.concat(parts, ignore_index=True)
-    labels = None
-    if blocks.label_column is not None:
-        text = cases["known_class"].astype(str).to_numpy(object)
-        with suppress(ValueError):
-            text = [int(label) for label in text]
-        labels = np.array(list(text))
     drawn = _drawn(blocks) if data.drawn is None else data.drawn
     drawn.index = pd.Index(cases["case"], dtype=None if blocks.id_column is None else object)
     table = Table(
         data=drawn,
-        labels=labels,
+        labels=cases["known_class"].to_numpy(str) if "known_class" in cases else None,
         **{field.name: getattr(blocks, field.name) for field in fields(ColumnRoles)},
         constant=[],  # which a sample does not show
         empty=[],
@@ -288,17 +195,8 @@ def _model_of(model: Any, cases: Any, X: Any, is_sample: bool) -> Any:
     return with_cases(model, **of_cases)
 
 
-def predicted_parts(table: Any, model: Any, preparer: Any, predict: Callable) -> Iterator[Any]:
-    """Make frames of the clusters of all cases, block by block."""
-    known = getattr(model, "feature_names_in_", None)
-    names = None if known is None else list(known)
-    features = [name for name in table.features if names is None or name in names]
-    blocks, small = replace(table, pieces=[], features=features), with_cases(model, n_threads=1)
-
-    def predicted(piece: Any) -> Any:
-        frame = blocks.read(piece).data
-        if names is not None:
-            frame = frame.reindex(columns=names)
-        return predict(small, prepared(preparer, frame))
-
-    return _of_blocks(predicted, table.pieces)
+def predicted_parts(table: Any, known: set[str], predict: Callable) -> Iterator[Any]:
+    """Make frames of the clusters of all cases, by features that are known, block by block."""
+    features = [name for name in table.features if name in known]
+    blocks = replace(table, pieces=[], features=features)
+    return _of_blocks(lambda piece: predict(blocks.read(piece).data), table.pieces)

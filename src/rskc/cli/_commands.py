@@ -3,19 +3,16 @@
 Importing a command registers it, in the order of the help.
 """
 
-import json
-import shlex
-import time
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import typer
 
-from rskc.cli import STARTED
 from rskc.cli._app import Console, app, command, recorded_warnings
 from rskc.cli._options import (
     NAMES,
@@ -24,24 +21,21 @@ from rskc.cli._options import (
     EngineOptions,
     ExploredSettings,
     Grid,
+    Model,
     ModelPath,
     Number,
     Numbers,
-    Page,
     Preparing,
     Reading,
     Rereading,
     Results,
     Searching,
-    Sparsity,
     TableFile,
     TablePath,
     Target,
-    Trimming,
-    settings_of,
 )
 from rskc.cli._output import (
-    bold,
+    check_empty,
     check_no_file,
     check_report,
     clusters_table,
@@ -50,13 +44,12 @@ from rskc.cli._output import (
     results_folder,
     show_result,
     stem_of,
-    write_others,
     write_page,
+    write_results,
 )
 from rskc.cli._results import Counts, Result
-from rskc.cli._tables import Data, is_sparse, prepared, read, reread
-from rskc.cli._work import fit_model, fit_searched, plan_of, run_search, work_on
-from rskc.exceptions import ComparisonError
+from rskc.cli._tables import Data, is_sparse, prepared, reread
+from rskc.cli._work import fit_or_search, read, run_search, work_on
 from rskc.utils.wording import cleaned, count, on_outliers, quoted
 
 __all__ = ["app"]
@@ -70,7 +63,7 @@ class Job:
     """What fits and searches have in common: a table, how it is read and fitted, and results."""
 
     table: TablePath
-    basics: Basics
+    model: Model
     searching: Searching
     reading: Reading
     preparing: Preparing
@@ -80,45 +73,47 @@ class Job:
 
     def run(self, estimator: Any, searches: list[Any], usual_folder: Path | None = None) -> None:
         """Read the table, fit or search, write if there is a folder, and show."""
-        from rskc.files import write_csv, write_ranked_lists
-
-        table, groups = self.table, self.basics.feature_groups
+        table, groups = self.table, self.model.feature_groups
         results, console = self.results, self.console
         folder = None if results.plan else results.out or usual_folder  # a plan leaves nothing
-        place: Any = nullcontext()
+        target: Any = nullcontext()
         if folder is not None:  # it is there, with all that was written, when the block ends
-            place = results_folder(folder, results.force, table, groups)
+            target = results_folder(folder, results.force, table)
             if not results.no_report:
                 check_report()
-        with place as part, work_on(table, self.engine, self.basics.n_threads, console) as work:
-            data = work.read(table, self.reading, self.preparing, groups, console)
+        with target as part, work_on(table, self.engine, self.model.n_threads) as in_blocks:
+            data = read(table, self.reading, self.preparing, groups, console, in_blocks)
             estimator.set_params(feature_groups=data.feature_groups)
             if results.plan:
-                with console.busy("Estimating time and memory"):
-                    plan = plan_of(searches or [estimator], data, work.why)
-                console.print(str(plan))
-                console.print_json(plan.as_dict())
+                self.plan(searches or [estimator], data)
                 return
-            if searches:
-                result = fit_searched(searches, data, console)
-            else:
-                result = fit_model(estimator, data, console, work.why)
+            result = fit_or_search(estimator, searches, data, console)
             with console.busy("Writing the results"):
-                result = work.write_cases(part, result)
+                if in_blocks:
+                    from rskc.cli._blocks import write_cases
+
+                    result = write_cases(part, result)
                 if part is not None:
-                    write_others(part, result, results)
-                    if usual_folder is None:  # it is a command that searches
-                        write_csv(searches[0].table_, part / "table.csv")
-                    if results.ranked_lists and not result.is_one:
-                        write_ranked_lists(result.model, result.data.X, part)
-        if results.ranked_lists and result.is_one:
-            console.note("One cluster has nothing to be compared with: there are no ranked lists.")
+                    # A command that searches has no usual folder.
+                    tried = searches[0].table_ if usual_folder is None else None
+                    write_results(part, result, results, tried)
         show_result(result, folder, console)
         console.print_json(result.summary)
 
+    def plan(self, models: list[Any], data: Data) -> None:
+        """Say what fits and searches, one after the other, are going to take."""
+        from rskc.planning import plan
+
+        with self.console.busy("Estimating time and memory"):
+            plans = [plan(data.X, model, data.table.weights) for model in models]
+        least, most = (sum(ends) for ends in zip(*(each.seconds for each in plans), strict=True))
+        told = replace(plans[0], seconds=(least, most))
+        self.console.print(str(told))
+        self.console.print_json(asdict(told))
+
     def search(self, search: Any) -> None:
         """Run a search."""
-        search.set_params(**vars(self.searching), random_state=self.basics.random_state)
+        search.set_params(**vars(self.searching), random_state=self.model.random_state)
         self.run(search.estimator, [search])
 
 
@@ -128,15 +123,15 @@ class Job:
     "rskc fit genes.tsv.gz -k 4 --features-in-rows --out results",
     out="Folder for the results (default: TABLE-rskc).",
 )
-def fit(number: Number, trimming: Trimming, sparsity: Sparsity, job: Job) -> None:
+def fit(number: Number, job: Job) -> None:
     """Cluster the cases of a table, and write a page that explains the result.
 
     Without options, everything is recognized or chosen from the data.
     """
-    K, chooses_bound = number.n_clusters, sparsity.l1_bound == "choose"
-    if chooses_bound and sparsity.n_features is not None:
+    K, chooses_bound = number.n_clusters, job.model.l1_bound == "choose"
+    if chooses_bound and job.model.n_features is not None:
         raise ValueError("--l1-bound choose and --n-features exclude each other; give one of them.")
-    estimator, searches = job.basics.estimator(2 if K == "auto" else K, trimming, sparsity), []
+    estimator, searches = job.model.estimator(2 if K == "auto" else K), []
     if chooses_bound:
         estimator.set_params(l1_bound="auto")
     if K == "auto" or chooses_bound:
@@ -148,7 +143,7 @@ def fit(number: Number, trimming: Trimming, sparsity: Sparsity, job: Job) -> Non
                 "clusters first, with rskc select-k."
             )
         kinds = [Stability] * (K == "auto") + [GapL1] * chooses_bound
-        settings = vars(job.searching) | {"random_state": job.basics.random_state}
+        settings = vars(job.searching) | {"random_state": job.model.random_state}
         searches = [kind(estimator, **settings) for kind in kinds]
     job.run(estimator, searches, Path(f"{stem_of(job.table)}-rskc"))
 
@@ -160,12 +155,12 @@ def fit(number: Number, trimming: Trimming, sparsity: Sparsity, job: Job) -> Non
     panel=PANEL,
     out=NO_FOLDER,
 )
-def select_k(numbers: Numbers, trimming: Trimming, sparsity: Sparsity, job: Job) -> None:
+def select_k(numbers: Numbers, job: Job) -> None:
     """Choose the number of clusters."""
     from rskc.selection import Clest, Stability
 
     kinds = {"stability": Stability, "clest": Clest}
-    search = kinds[numbers.method](job.basics.estimator(2, trimming, sparsity))
+    search = kinds[numbers.method](job.model.estimator(2))
     for name, value in vars(numbers).items():
         if name == "method" or value is None:
             continue
@@ -175,13 +170,20 @@ def select_k(numbers: Numbers, trimming: Trimming, sparsity: Sparsity, job: Job)
     job.search(search)
 
 
-@command("select-l1", "rskc select-l1 table.csv --clusters 3", panel=PANEL, out=NO_FOLDER)
-def select_l1(bounds: Bounds, trimming: Trimming, job: Job) -> None:
+@command(
+    "select-l1",
+    "rskc select-l1 table.csv --clusters 3",
+    panel=PANEL,
+    out=NO_FOLDER,
+    l1_bound=None,
+    n_features=None,
+)
+def select_l1(bounds: Bounds, job: Job) -> None:
     """Choose how many features get weight, by the gap to shuffled data."""
     from rskc.selection import GapL1
 
     given = dict(vars(bounds))
-    job.search(GapL1(job.basics.estimator(given.pop("n_clusters"), trimming), **given))
+    job.search(GapL1(job.model.estimator(given.pop("n_clusters")), **given))
 
 
 @command(
@@ -189,36 +191,16 @@ def select_l1(bounds: Bounds, trimming: Trimming, job: Job) -> None:
     "rskc compare table.csv --clusters 2-4 --bounds 4 --trims 0,0.1",
     panel=PANEL,
     out=NO_FOLDER,
+    **dict.fromkeys(("trim", "cells", "l1_bound", "n_features")),
 )
 def compare(grid: Grid, job: Job) -> None:
     """Fit all combinations of settings, and find the partition on which most of them agree."""
     from rskc.selection import GridSearch
 
-    estimator = job.basics.estimator(grid.n_clusters[0])
+    estimator = job.model.estimator(grid.n_clusters[0])
     if grid.l1_bounds is None:
         estimator.set_params(l1_bound=None)
     job.search(GridSearch(estimator, **vars(grid)))
-
-
-@command("changes", "rskc changes three-rskc four-rskc", panel=PANEL)
-def changes(model: ModelPath, other: ModelPath, console: Console) -> None:
-    """Show what changes from one saved result to another of the same table.
-
-    Clusters are matched, so that their numbers do not matter.
-    """
-    from rskc.comparison import compare_solutions
-
-    try:
-        comparison = compare_solutions(open_model(model).model, open_model(other).model)
-    except ComparisonError as error:
-        names = {"a": repr(str(model)), "b": repr(str(other))}
-        names["give the cases to compare them on as X"] = "fit both to the same table"
-        raise ValueError(error.phrased(names)) from None
-    console.print(comparison.summary(), soft_wrap=True)
-    facts = {"table": comparison.table.to_numpy()}
-    facts |= {name: getattr(comparison, name) for name in ("matches", "cer", "cer_regular")}
-    facts |= {name: getattr(comparison, name).to_dict("records") for name in ("cases", "features")}
-    console.print_json(facts)
 
 
 @command(
@@ -230,11 +212,11 @@ def changes(model: ModelPath, other: ModelPath, console: Console) -> None:
 def explore(
     table: TableFile,
     settings: ExploredSettings,
-    reading: Reading,
-    preparing: Preparing,
     basics: Basics,
     searching: Searching,
-    page: Page,
+    reading: Reading,
+    preparing: Preparing,
+    target: Target,
     console: Console,
 ) -> None:
     """Fit many settings, and write one page with sliders to compare them.
@@ -243,31 +225,21 @@ def explore(
     """
     from rskc.explorer.grid import Exploration
 
-    out = page.out or Path(f"{stem_of(table)}-explorer.html")
-    check_no_file(out, page.force, table)
+    out = target.out or Path(f"{stem_of(table)}-explorer.html")
+    check_no_file(out, target.force, table)
     data = read(table, reading, preparing, basics.feature_groups, console)
     how = vars(settings) | vars(searching) | {"random_state": basics.random_state}
     estimator = basics.estimator(2).set_params(feature_groups=data.feature_groups)
-    search, (n, p) = Exploration(estimator, **how), data.shape
-    used = min(n, searching.max_samples)
-    numbers, features, trims = search.planned(used, p)
-    halves = f" and {count(2 * search.n_splits, 'half', 'halves')} of them" * (search.n_splits > 0)
-    console.print(
-        f"{count(len(numbers), 'number')} of clusters x {len(features)} of features x "
-        f"{count(len(trims), 'share')} to trim: {len(numbers) * len(features) * len(trims):,} "
-        f"settings, each fitted to {count(used, 'case')}{halves}."
-    )
+    search = Exploration(estimator, **how)
     warned = run_search(search, data, console)
     with console.busy("Writing the page"):
-        _write_explorer(out, search, data, page.title)
-    choice, axes = search.choice_, search.axes_
-    console.print("", bold(f"{count(axes.n_settings, 'setting')} for {count(n, 'case')}."))
+        _write_explorer(out, search, data, target.title)
+    choice, axes, n = search.choice_, search.axes_, data.shape[0]
+    console.print("", f"{count(axes.n_settings, 'setting')} for {count(n, 'case')}.", style="bold")
     console.print(choice.reason)
     console.note(*data.notes, *warned)
-    console.print(f"Time: {time.perf_counter() - STARTED:.1f} s")
     console.print("", f"The page is in {cleaned(out, 2000)}: open it in a browser", soft_wrap=True)
-    names = ("n_settings", "n_clusters", "n_features", "trims")
-    facts = {"file": str(out), **{name: getattr(axes, name) for name in names}}
+    facts = {"file": str(out), "n_settings": axes.n_settings, **axes._asdict()}
     facts |= {"chosen": choice.n_clusters, "reason": choice.reason, "notes": data.notes}
     console.print_json(facts)
 
@@ -278,19 +250,17 @@ def _write_explorer(path: Path, search: Any, data: Data, title: str | None) -> N
     from rskc.files import ModelFileError
 
     labels = None
-    if (path.parent / "model.rskc").exists():
-        with suppress(ModelFileError, OSError):
-            saved = open_model(path.parent)
-            same = saved.extra.get("sha256") == data.table.sha256 is not None
-            if same and len(saved.model.labels_) == len(data.X):
-                labels = saved.model.labels_
+    with suppress(ModelFileError, OSError):
+        saved = open_model(path.parent)
+        same = saved.extra.get("sha256") == data.table.sha256 is not None
+        if same and len(saved.model.labels_) == len(data.X):
+            labels = saved.model.labels_
     Explorer(
         search,
         labels=data.table.labels,
         case_names=list(data.X.index),
         title=title or f"Clusters of {data.table.path.name}",
         run=data.run(),
-        command=lambda model: shlex.join([*data.command("fit"), *settings_of(model)]),
         units=data.units,
         numbered_like=labels,
     ).save(path)
@@ -302,13 +272,13 @@ def _write_explorer(path: Path, search: Any, data: Data, title: str | None) -> N
     out="The page (default: report.html beside the model).",
 )
 def report(
-    model: ModelPath, table: TableFile, rereading: Rereading, page: Page, console: Console
+    model: ModelPath, table: TableFile, rereading: Rereading, target: Target, console: Console
 ) -> None:
     """Write the HTML page of a saved result again, given its table."""
     check_report()
     saved = open_model(model)
-    out = page.out or (model if model.is_dir() else model.parent) / "report.html"
-    check_no_file(out, page.force, table)
+    out = target.out or (model if model.is_dir() else model.parent) / "report.html"
+    check_no_file(out, target.force, table)
     extra = saved.extra
     data = reread(table, rereading.like(extra.get("reading", {})), preparer_of(saved), console)
     doubts = []
@@ -320,89 +290,58 @@ def report(
     typed, kept = list(extra.get("command", [])), extra.get("searches")
     with console.busy("Writing the page"):
         result = Result(data, saved.model, [], doubts, 0.0, typed, kept=kept)
-        write_page(out, result, page.title or extra.get("title"))
+        write_page(out, result, target.title or extra.get("title"))
     console.note(*doubts)
     console.print(f"The page is in {out}: open it in a browser", soft_wrap=True)
     console.print_json({"file": str(out), "warnings": doubts})
 
 
-# Of the table of the tour: patients, genes, those that separate the groups, outlying cases.
-TOUR = N_PATIENTS, N_GENES, N_TELLING, N_OUTLYING = 90, 200, 20, 3
-
-
 @command(
-    "demo", "rskc demo", "rskc demo --out tour", out="Folder for the files (default: rskc-demo)."
+    "demo",
+    "rskc demo",
+    "rskc demo --out tour",
+    out="Folder for the files (default: rskc-demo).",
+    title=None,
 )
 def demo(target: Target, console: Console) -> None:
     """Take a tour: make a table, choose the settings, cluster, and write the pages.
 
     It takes some seconds.
     """
+    from rskc.files import write_csv
+
     check_report()
     folder = target.out or Path("rskc-demo")
-    table, results, title = folder / "expression.csv", folder / "expression-rskc", "A tour of rskc"
-    force = _write_table(table, target.force)
-
-    def show(heading: str, words: str, command: list[Any] | None = None) -> None:
-        console.print("", bold(heading, "bold cyan"), words)
-        if command:
-            console.print(f"   {shlex.join(map(str, ['rskc', *command]))}", soft_wrap=True)
-
-    show(
-        "1. A table",
-        f"{N_PATIENTS} patients x {N_GENES} genes in {table}. Three groups of patients differ in "
-        f"{N_TELLING} genes; all other genes are noise, and {2 * N_OUTLYING} patients have an "
-        "outlying cell.",
+    check_empty(folder, folder, target.force)
+    folder.mkdir(parents=True, exist_ok=True)
+    table, results = folder / "expression.csv", folder / "expression-rskc"
+    write_csv(_expression(), table)
+    console.print(
+        f"{table}: 90 patients x 200 genes. Three groups of patients differ in 20 genes; all other "
+        "genes are noise, and 6 patients have an outlying cell."
     )
-    show(
-        "2. Clusters and features",
-        "How many clusters are there, which genes separate them, and which patients are outlying? "
-        "The data decide. To do the same yourself:",
-        ["fit", table],
-    )
-    how = Basics(), Searching(), Reading(), Preparing()
+    console.print("", f"rskc fit {table}", style="bold cyan", soft_wrap=True)
+    how = Model(), Searching(), Reading(), Preparing()
+    fit(Number(), Job(table, *how, EngineOptions(), Results(results, force=True), console))
+    page = Target(results / "explorer.html", force=True)
+    console.print("", f"rskc explore {table} --out {page.out}", style="bold cyan", soft_wrap=True)
     shown = replace(console, quiet=console.silent, json=False)
-    job = Job(table, *how, EngineOptions(), Results(results, force, title), shown)
-    fit(Number(), Trimming(), Sparsity(), job)
-    page = Page(results / "explorer.html", force, title)
-    show(
-        "3. All other settings",
-        "Would other numbers of clusters and genes do as well? A page with sliders shows it:",
-        ["explore", table, "--out", page.out],
-    )
-    basics, searching, reading, preparing = how
-    explore(table, ExploredSettings(), reading, preparing, basics, searching, page, shown)
-    show("4. The pages", "Open them in a browser.")
-    console.print(f"   {results / 'report.html'}", "explains the result", soft_wrap=True)
-    console.print(f"   {page.out}", "compares it with others", soft_wrap=True)
-    console.print_json(json.loads((results / "summary.json").read_text("utf-8")))
+    explore(table, ExploredSettings(), *how, page, shown)
 
 
-def _write_table(path: Path, force: bool) -> bool:
-    """Write the table; return whether results beside it may be replaced, since they are ours.
-
-    Three groups differ in a few genes; a few patients have an outlying cell.
-    """
+def _expression() -> Any:
+    """Make a table: three groups differ in a few genes; a few patients have an outlying cell."""
     import pandas as pd
 
     from rskc.datasets import make_contaminated
-    from rskc.files.writing import csv_parts
-    from rskc.utils.atomic import atomic_write
 
-    data, groups, outliers, _ = make_contaminated("shared_cell", *TOUR, random_state=1)
+    data, groups, outliers, _ = make_contaminated("shared_cell", 90, 200, 20, 3, random_state=1)
     cells = data.round(3)
-    cells[np.flatnonzero(~outliers)[:: N_PATIENTS // N_OUTLYING], 0] = 25.0
-    frame = pd.DataFrame(cells, columns=[f"gene{j:03d}" for j in range(1, N_GENES + 1)])
-    frame.insert(0, "patient", [f"P{i:03d}" for i in range(1, N_PATIENTS + 1)])
+    cells[np.flatnonzero(~outliers)[::30], 0] = 25.0
+    frame = pd.DataFrame(cells, columns=[f"gene{j:03d}" for j in range(1, 201)])
+    frame.insert(0, "patient", [f"P{i:03d}" for i in range(1, 91)])
     frame.insert(1, "group", np.array(["mild", "medium", "severe"])[groups])
-    content = b"".join(csv_parts([frame]))
-    ours = path.is_file() and path.read_bytes() == content
-    if path.exists() and not (ours or force):
-        raise ValueError(f"{str(path)!r} already exists; use --force, or --out for another folder.")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as file:
-        file.write(content)
-    return ours or force
+    return frame
 
 
 @command(
@@ -410,6 +349,7 @@ def _write_table(path: Path, force: bool) -> bool:
     "rskc predict iris-rskc new.csv --out new-labels.csv",
     "rskc predict model.rskc new.csv --out - | head",
     out="The file (default: the name of the table and -labels.csv; - prints it).",
+    title=None,
 )
 def predict(
     model: ModelPath,
@@ -429,17 +369,17 @@ def predict(
     is_printed = out == Path("-")
     if not is_printed:
         check_no_file(out, target.force, table)
-    with work_on(table, engine, None, console) as work:
+    with work_on(table, engine, None) as in_blocks:
         saved = open_model(model)
         with console.busy(f"Reading {table.name}"):
-            frames, notes = _predicted(saved, table, rereading, work.in_blocks)
+            frames = _predicted(saved, table, rereading, in_blocks)
         counts = Counts(len(saved.model.cluster_centers_))
-        with console.busy("Predicting"):
+        with console.busy("Predicting"), recorded_warnings() as warned:
             counted = map(counts.add, frames)
             printed = list(counted) if is_printed else []
             if not is_printed:
                 write_csv_parts(counted, out)
-    console.note(*notes)
+    console.note(*warned)
     clusters = [row for row in counts.clusters() if row["cases"]]
     facts: dict[str, Any] = {
         "n_cases": counts.total("cases"),
@@ -447,7 +387,7 @@ def predict(
         "outliers": {row["cluster"]: row["outliers"] for row in clusters if row["outliers"]},
         "n_outliers": counts.total("outliers"),
         "n_without_data": counts.total("blind"),
-        "notes": notes,
+        "notes": list(map(str, warned)),
         "file": None if is_printed else str(out),
     }
     if is_printed:
@@ -457,26 +397,27 @@ def predict(
     else:
         outliers = on_outliers(facts["n_outliers"], facts["n_without_data"])
         cases = f"{count(facts['n_cases'], 'case')} of {cleaned(table.name, 80)}"
-        console.print("", bold(f"{cases}; {outliers}."), "", clusters_table(counts))
-        words = f"Cluster, distances and more for each case: {out}"
-        console.print(words, soft_wrap=True)
+        console.print("", f"{cases}; {outliers}.", style="bold")
+        console.print("", clusters_table(counts))
+        console.print(f"Cluster, distances and more for each case: {out}", soft_wrap=True)
     console.print_json(facts)
 
 
-def _predicted(
-    saved: Any, path: Path, rereading: Rereading, in_blocks: bool
-) -> tuple[Iterable[Any], list[str]]:
-    """Return the clusters of a table, in a frame or in one for each block, and notes."""
+def _predicted(saved: Any, path: Path, rereading: Rereading, in_blocks: bool) -> Iterable[Any]:
+    """Return the clusters of a table, in a frame or in one for each block."""
     from rskc.files import read_table
 
-    preparer = preparer_of(saved)
+    model, preparer = saved.model, preparer_of(saved)
     if in_blocks:
         from rskc.cli._blocks import predicted_parts
         from rskc.files.blocks import open_blocks
+        from rskc.model.fitted import with_cases
 
         blocks = _read_like_fit(open_blocks, saved, path, rereading)
-        _, notes = matched(blocks, saved.model, preparer)
-        return predicted_parts(blocks, saved.model, preparer, _clusters), notes
+        check_columns(blocks, model, preparer)
+        predict = partial(_clusters, with_cases(model, n_threads=1), preparer)
+        known = set(getattr(model, "feature_names_in_", blocks.features))
+        return predicted_parts(blocks, known, predict)
     table = _read_like_fit(read_table, saved, path, rereading)
     for name, how in table.written.items():
         known = saved.extra.get("units", {}).get(name)
@@ -485,10 +426,8 @@ def _predicted(
                 f"{path.name!r}: column {name!r} is in {how.unit}, and was in {known} in the fit; "
                 f"write it in {known}."
             )
-    X, notes = matched(table, saved.model, preparer)
-    with recorded_warnings() as warned:
-        frame = _clusters(saved.model, prepared(preparer, X))
-    return [frame], [*notes, *map(str, warned)]
+    check_columns(table, model, preparer)
+    return map(partial(_clusters, model, preparer), [table.data])
 
 
 def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading) -> Any:
@@ -499,21 +438,18 @@ def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading)
     if (encoder := getattr(saved.model, "encoder_", None)) is not None:
         codes = zip(saved.model.feature_names_in_, encoder.columns_, strict=True)
         categories = [str(name) for name, code in codes if code.categories]
-    free = dict.fromkeys(["id_column", "label_column", "weight_column", "label_row"])
+    ids = saved.extra.get("id_column") or None
+    free = {"id_column": ids, "label_column": None, "weight_column": None, "label_row": None}
     # The model knows which columns are features.
     known = {"drop": [], "use_columns": "all", "text_columns": "drop", "categorical": categories}
     arguments = rereading.like(saved.extra.get("reading", {}) | free | known)
-    ids = saved.extra.get("id_column") or None
-    if rereading.id_column is None:
-        arguments["id_column"] = ids
     while True:
         try:
             return read(path, **arguments)
         except TableError as error:
-            categories = arguments["categorical"]
             # What the table lacks is refused later, if it has weight.
-            present = [name for name in categories if name != error.name]
-            if error.parameter == "categorical" and present != categories:
+            present = [name for name in arguments["categorical"] if name != error.name]
+            if error.parameter == "categorical" and present != arguments["categorical"]:
                 arguments["categorical"] = present
             elif error.parameter == "id_column" and arguments["id_column"] == ids:
                 arguments["id_column"] = None
@@ -521,51 +457,44 @@ def _read_like_fit(read: Callable, saved: Any, path: Path, rereading: Rereading)
                 raise
 
 
-def matched(table: Any, model: Any, preparer: Any) -> tuple[Any, list[str]]:
-    """Return the columns that the model knows, in its order; refuse if some that count are missing.
+def check_columns(table: Any, model: Any, preparer: Any) -> None:
+    """Refuse a table without some columns that count.
 
     A feature without weight changes no distance, so a table of the selected ones will do; not if
     rows are standardized, by all of their cells.
     """
-    names, frame = getattr(model, "feature_names_in_", None), table.data
+    names, columns = getattr(model, "feature_names_in_", None), table.data.columns
+    if names is None and len(columns) != model.n_features_in_:
+        raise ValueError(
+            f"{table.path.name!r} has {count(len(columns), 'column')}, and the model has "
+            f"{model.n_features_in_} without names; give a table with the columns of the fit."
+        )
     if names is None:
-        if frame.shape[1] != model.n_features_in_:
-            raise ValueError(
-                f"{table.path.name!r} has {count(frame.shape[1], 'column')}, and the model has "
-                f"{model.n_features_in_} without names; give a table with the columns of the fit."
-            )
-        return frame, []
-    known, known_names = list(names), set(names)
+        return
     needed = names if preparer.needs_all else names[model.feature_weights_ > 0]
-    missing = [name for name in needed if name not in frame.columns]
+    missing = [name for name in needed if name not in columns]
     if missing:
-        one = len(missing) == 1
-        text = [name for name in missing if name in table.dropped]
-        are = "is there, but holds" if one else "are there, but hold"
-        held = f" ({quoted(text, 6)} {are} no numbers)"
+        text = " as numbers" * any(name in table.dropped for name in missing)
         raise ValueError(
             f"{table.path.name!r} lacks {len(missing)} of the {len(needed)} columns that the model "
-            f"needs: {quoted(missing, 6)}{held if text else ''}; add {'it' if one else 'them'}, or "
+            f"needs: {quoted(missing, 6)}; add {'it' if len(missing) == 1 else 'them'}{text}, or "
             "fit again."
         )
-    unused = [name for name in [*table.dropped, *frame.columns] if name not in known_names]
-    them = "it" if len(unused) == 1 else "them"
-    note = f"Not used, since the model does not know {them}: {quoted(unused, 6)}."
-    notes = [note] if unused else []
-    if list(frame.columns) == known:
-        return frame, notes
-    if is_sparse(frame) and not known_names <= set(frame.columns):
-        frame = frame.sparse.to_dense()  # what is missing is not 0
-    return frame.reindex(columns=known), notes
 
 
-def _clusters(model: Any, X: Any) -> Any:
+def _clusters(model: Any, preparer: Any, frame: Any) -> Any:
     import pandas as pd
 
     from rskc.model.fitted import by_column, judge_cases, with_cases
     from rskc.model.summary import observed_share
 
-    values = X if hasattr(model, "feature_names_in_") else X.to_numpy()
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and list(frame.columns) != list(names):
+        if is_sparse(frame) and not set(names) <= set(frame.columns):
+            frame = frame.sparse.to_dense()  # what is missing is not 0
+        frame = frame.reindex(columns=names)
+    X = prepared(preparer, frame)
+    values = X if names is not None else X.to_numpy()
     known = ~np.isnan(by_column(model, model.cluster_centers_)).all(axis=0)
     if (X.isna().all() & known).any():
         # A table of the selected features, or a few more: an unweighted distance over these few is

@@ -10,7 +10,6 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
@@ -21,10 +20,7 @@ import typer
 TABLE, MODEL, RESULTS, SEARCH = "Reading the table", "Model", "Results", "Search"
 LARGE, IN_ROWS = "Large tables and long searches", "Tables with features in rows"
 SEPARATORS = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";", "space": " "}
-STANDARD_INPUT = "standard-input.txt"
 SCALES = {"robust": "mad", "classic": "std"}
-# Options that change how a model is fitted, and not what it is; and those that name files.
-NO_SETTINGS = ("feature_groups", "n_threads", "device")
 
 
 # ---- Values as they are typed. What the library does not allow it refuses itself.
@@ -68,15 +64,9 @@ def table_path(text: str) -> Path:
     folder = tempfile.mkdtemp(prefix="rskc-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     cells = sys.stdin.buffer.read()
-    path = Path(folder, STANDARD_INPUT + ".gz" * cells.startswith(b"\x1f\x8b"))
+    path = Path(folder, "standard-input.txt" + ".gz" * cells.startswith(b"\x1f\x8b"))
     path.write_bytes(cells)
     return path
-
-
-def table_word(path: Path) -> str:
-    """Return what a command calls a table: its path, or - for what came through a pipe."""
-    is_temporary = path.parent.parent == Path(tempfile.gettempdir())
-    return "-" if is_temporary and path.name.startswith(STANDARD_INPUT) else str(path)
 
 
 # ---- Options
@@ -88,8 +78,6 @@ def option(help: str, default: Any = None, *names: str, **how: Any) -> Any:
     With ``panel=None`` it is at the top of the help, for the few that most people need. Without a
     default it is None; with ``dataclasses.MISSING`` the option is required.
     """
-    if "panel" in how:
-        how["rich_help_panel"] = how.pop("panel")
     return field(default=default, metadata={"help": help, "names": names} | how)
 
 
@@ -97,25 +85,6 @@ def option_name(option: Any) -> str:
     """Return the name of an option, given its field."""
     names = option.metadata["names"]
     return names[0] if names else f"--{option.name.replace('_', '-')}"
-
-
-def words_of(*groups: Any) -> list[str]:
-    """Return groups of options as words of a command: those that are no defaults."""
-    pairs = ((each, getattr(group, each.name)) for group in groups for each in fields(group))
-    return [word for pair in pairs for word in option_words(*pair)]
-
-
-def option_words(option: Any, value: Any) -> Iterator[str]:
-    """Yield the words that set an option, if any are needed."""
-    name = option_name(option)
-    if value == option.default or value == []:
-        return
-    if isinstance(value, bool):
-        yield name.split("/")[0 if value else -1]
-        return
-    for item in value if isinstance(value, list) else [value]:
-        yield name
-        yield "none" if item is None else f"{item:.12g}" if isinstance(item, float) else str(item)
 
 
 # ---- The table
@@ -140,7 +109,9 @@ class Rereading:
     )
     decimal: str | None = option('Decimal mark, "." or "," (default: recognized).')
     sheet: str | None = option("Sheet of an .xlsx (default: the first with numbers).")
-    separator: str | None = option("What separates cells, such as tab.")
+    separator: str | None = option(
+        "What separates cells, such as tab.", parser=lambda text: SEPARATORS.get(text, text)
+    )
     encoding: str | None = option("Encoding of text (default: utf-8).")
 
     def given(self, missing_values: Any = None) -> dict[str, Any]:
@@ -151,8 +122,6 @@ class Rereading:
         if self.missing_values:
             known = MISSING_VALUES if missing_values is None else missing_values
             asked["missing_values"] = [*known, *self.missing_values]
-        if self.separator is not None:
-            asked["separator"] = SEPARATORS.get(self.separator, self.separator)
         return asked
 
     def like(self, fitted: dict[str, Any]) -> dict[str, Any]:
@@ -209,67 +178,36 @@ class Preparing:
         "robust (MAD) or classic (SD) (default: auto).", "auto"
     )
 
-    @property
-    def is_judged(self) -> bool:
-        """Whether numbers must be seen to know what is done to them."""
-        asked = self.arguments()
-        return asked["log"] is not None or asked["standardize"] in ("auto", "columns")
-
     def arguments(self) -> dict[str, Any]:
-        """Return the parameters of the Preparer."""
-        usual = "none" if self.prepare == "none" else "auto"
-        log, standardize = (
-            usual if asked == "auto" else asked for asked in (self.log, self.standardize)
-        )
-        scale = SCALES.get(self.scale, "auto")
-        if standardize == "rows" and scale == "auto":
-            scale = "mad"  # as in the paper
-        columns = log if log in ("auto", "all") else [name.strip() for name in log.split(",")]
-        return {
-            "log": None if log == "none" else columns,
-            "standardize": None if standardize == "none" else standardize,
-            "scale": scale,
-        }
+        """Return the parameters of the Preparer; ``--prepare none`` is none of both."""
+        asked = {"log": self.log, "standardize": self.standardize}
+        asked = {name: self.prepare if how == "auto" else how for name, how in asked.items()}
+        made: dict[str, Any] = {name: value(how) for name, how in asked.items()}
+        if asked["log"] not in ("auto", "all", "none"):
+            made["log"] = [name.strip() for name in self.log.split(",")]
+        # Rows are divided by their MAD as in the paper.
+        usual = "mad" if self.standardize == "rows" else "auto"
+        return made | {"scale": SCALES.get(self.scale, usual)}
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no numbers need be seen to know what is done to them."""
+        asked = self.arguments()
+        return asked["log"] is None and asked["standardize"] in (None, "rows")
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Whether the table is held in memory, and who works on it if not."""
+    """Whether the table is held in memory, or how much of it if not."""
 
     panel = LARGE
     engine: Literal["auto", "memory", "dask"] = option(
         "Where the table is: memory, dask (in blocks), auto (by size).", "auto"
     )
-    scheduler: str | None = option("Dask cluster, such as tcp://host:8786.")
     memory: str | None = option("Memory for blocks, such as 2GB (default: half of what is free).")
 
 
 # ---- The model
-
-
-@dataclass(frozen=True)
-class Trimming:
-    """The share of outlying cases, and which single cells are outlying."""
-
-    panel = MODEL
-    trim: Any = option("Share of cases to trim, 0 to 0.5 (default: auto).", "auto", parser=value)
-    cells: Any = option(
-        "Scales beyond which a cell is outlying, or none (default: auto).", "auto", parser=value
-    )
-
-
-@dataclass(frozen=True)
-class Sparsity:
-    """How many features get weight; "choose" leaves it to the gap statistic."""
-
-    panel = MODEL
-    l1_bound: Any = option(
-        "How many features get weight: 1 (one) to the root of their number (all), auto (default), "
-        "half, none or, in rskc fit, choose.",
-        "auto",
-        parser=value,
-    )
-    n_features: int | None = option("Number of features, instead of a bound.")
 
 
 @dataclass(frozen=True)
@@ -283,20 +221,28 @@ class Basics:
     n_threads: int | None = option("Threads (default: all CPUs).", None, "--threads")
     device: str | None = option("Device, by torch: cuda, cuda:1 or cpu.", panel=LARGE)
 
-    def estimator(self, n_clusters: int, *groups: Any) -> Any:
-        """Make an estimator with these settings and others; groups of features need the table."""
+    def estimator(self, n_clusters: int) -> Any:
+        """Make an estimator with these settings; groups of features need the table."""
         from rskc.estimator import RobustSparseKMeans
 
-        settings = {name: value for group in (self, *groups) for name, value in vars(group).items()}
-        return RobustSparseKMeans(n_clusters, **settings | {"feature_groups": None})
+        return RobustSparseKMeans(n_clusters, **vars(self) | {"feature_groups": None})
 
 
-def settings_of(model: Any) -> list[str]:
-    """Return the options that set the parameters of a model."""
-    groups = (Trimming, Sparsity, Basics)
-    options = [each for group in groups for each in fields(group) if each.name not in NO_SETTINGS]
-    words = [word for each in options for word in option_words(each, getattr(model, each.name))]
-    return ["--clusters", str(model.n_clusters), *words]
+@dataclass(frozen=True)
+class Model(Basics):
+    """The shares of cases and of features that count, and which single cells do not."""
+
+    trim: Any = option("Share of cases to trim, 0 to 0.5 (default: auto).", "auto", parser=value)
+    cells: Any = option(
+        "Scales beyond which a cell is outlying, or none (default: auto).", "auto", parser=value
+    )
+    l1_bound: Any = option(
+        "How many features get weight: 1 (one) to the root of their number (all), auto (default), "
+        "half, none or, in rskc fit, choose.",
+        "auto",
+        parser=value,
+    )
+    n_features: int | None = option("Number of features, instead of a bound.")
 
 
 # ---- Searches
@@ -397,17 +343,11 @@ class Target:
     panel = RESULTS
     out: Path | None = option("", None, "--out", "-o")
     force: bool = option("Replace existing files.", False)
-
-
-@dataclass(frozen=True)
-class Page(Target):
-    """Where a page is written, and its heading."""
-
     title: str | None = option("Heading of the page.")
 
 
 @dataclass(frozen=True)
-class Results(Page):
+class Results(Target):
     """Where results go; nowhere without a folder."""
 
     no_report: bool = option("Leave the HTML page out.", False)
@@ -417,7 +357,7 @@ class Results(Page):
 
 # ---- What parameters are called
 
-GROUPS = (Reading, Trimming, Sparsity, Basics, Searching, Numbers, Bounds, Grid)
+GROUPS = (Reading, Preparing, Model, Searching, Numbers, Bounds, Grid)
 # What messages of the library call parameters, and the options that set them.
 NAMES = {each.name: option_name(each) for group in GROUPS for each in fields(group)} | {
     "X": "the table",
@@ -431,10 +371,7 @@ NAMES = {each.name: option_name(each) for group in GROUPS for each in fields(gro
     "header=False": "--no-header",
     "read_table": "--engine memory",
     "Stability": "rskc select-k",
-    "Clest": "rskc select-k --method clest",
-    "GapL1": "rskc select-l1",
     "ColumnStandardizer()": "--standardize columns",
     "Preparer()": "--prepare auto",
     "Preparer() in a pipeline": "--standardize columns",
-    "RowStandardizer()": "--standardize rows",
 }

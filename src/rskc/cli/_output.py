@@ -10,7 +10,7 @@ import shlex
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -22,8 +22,7 @@ from rskc.cli._options import Results
 from rskc.cli._results import MOST_NAMES, Counts, Result
 from rskc.cli._tables import named_cases
 from rskc.exceptions import FitWarning
-from rskc.utils.atomic import PREFIX, SUFFIX, remove_leftovers, umask
-from rskc.utils.webpage import link_pages
+from rskc.utils.atomic import PREFIX, SUFFIX, umask
 from rskc.utils.wording import cleaned, listed, number
 
 # The files that we write, and what they are.
@@ -39,36 +38,34 @@ FILES = {
     "cluster-*.rnk": "all features, ranked, for enrichment tools",
 }
 RANKED = re.compile(r"cluster-\d+\.rnk")  # those of write_ranked_lists
+OURS = re.compile("|".join([RANKED.pattern, *map(re.escape, FILES)]))
 
 
 @contextmanager
-def results_folder(folder: Path, force: bool, *inputs: Path | None) -> Iterator[Path]:
+def results_folder(folder: Path, force: bool, table: Path) -> Iterator[Path]:
     """Make a folder beside ``folder`` to write into, which takes its place when the block ends.
 
     If the block is left by an exception, nothing stays. With ``force`` an existing folder keeps
-    what is not ours. ``inputs`` are the files that the results are made of.
+    what is not ours. ``table`` is the file that the results are made of.
     """
     target = Path(os.path.realpath(folder))
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{str(folder)!r} is a file, and the results need a folder; use --out.")
-    for path in (each for each in inputs if each is not None):
-        real = Path(os.path.realpath(path))
-        if real.parent == target and _is_ours(real.name):
-            raise ValueError(
-                f"{str(path)!r} would be overwritten by the results in {str(folder)!r}; use --out "
-                "for another folder."
-            )
-    _check_empty(target, folder, force)
-    remove_leftovers(target.parent)
+    source = Path(os.path.realpath(table))
+    if source.parent == target and OURS.fullmatch(source.name):
+        raise ValueError(
+            f"{str(table)!r} would be overwritten by the results in {str(folder)!r}; use --out "
+            "for another folder."
+        )
+    check_empty(target, folder, force)
     made, part = [parent for parent in target.parents if not parent.exists()], None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         prefix = f"{PREFIX}{target.name[:60]}."
         part = Path(tempfile.mkdtemp(prefix=prefix, suffix=SUFFIX, dir=target.parent))
         yield part
-        _check_empty(target, folder, force)  # another run may have made it meanwhile
+        check_empty(target, folder, force)  # another run may have made it meanwhile
         _install(part, target)
-        link_pages(target)  # the explorer may be there already
     except BaseException as error:
         if part is not None:
             shutil.rmtree(part, ignore_errors=True)
@@ -84,11 +81,8 @@ def results_folder(folder: Path, force: bool, *inputs: Path | None) -> Iterator[
         raise
 
 
-def _is_ours(name: str) -> bool:
-    return name in FILES or RANKED.fullmatch(name) is not None
-
-
-def _check_empty(target: Path, folder: Path, force: bool) -> None:
+def check_empty(target: Path, folder: Path, force: bool) -> None:
+    """Refuse to replace results, unless that is asked for."""
     if not force and target.is_dir() and any(target.iterdir()):
         raise ValueError(
             f"the folder {str(folder)!r} already exists; use --force to replace the results in "
@@ -105,7 +99,7 @@ def _install(part: Path, target: Path) -> None:
     for name in sorted(written):
         os.replace(part / name, target / name)
     # Of ours, those of an earlier result are gone; nothing else in a folder is ever removed.
-    for name in filter(_is_ours, {file.name for file in target.iterdir()} - written):
+    for name in filter(OURS.fullmatch, {file.name for file in target.iterdir()} - written):
         (target / name).unlink()
     part.rmdir()
 
@@ -119,10 +113,8 @@ def stem_of(table: Path) -> str:
     return stem.removesuffix(Path(stem).suffix) or name
 
 
-def check_no_file(path: Path | None, force: bool, *inputs: Path) -> None:
+def check_no_file(path: Path, force: bool, *inputs: Path) -> None:
     """Refuse, before any work, to overwrite a file or to write where there is no folder."""
-    if path is None:
-        return
     if path.is_dir():
         raise ValueError(f"{str(path)!r} is a folder; give the name of a file to --out.")
     if path.is_file() and not force:
@@ -134,40 +126,27 @@ def check_no_file(path: Path | None, force: bool, *inputs: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
 
 
-def check_installed(packages: Mapping[str, str], extra: str, why: str) -> None:
-    """Say before the work, and not after it, what is not installed.
-
-    ``packages`` has the names of modules, and of the packages that they are in.
-    """
-    missing = [name for module, name in packages.items() if not importlib.util.find_spec(module)]
+def check_installed(packages: Iterable[str], extra: str, why: str) -> None:
+    """Say before the work, and not after it, what is not installed."""
+    missing = " and ".join(name for name in packages if not importlib.util.find_spec(name))
     if missing:
-        are, them = ("is", "it") if len(missing) == 1 else ("are", "them")
-        raise ImportError(
-            f"{' and '.join(missing)} {are} needed {why}; "
-            f'pip install "rskc[{extra}]" brings {them}.'
-        )
+        are = "are" if " " in missing else "is"
+        raise ImportError(f'{missing} {are} needed {why}; pip install "rskc[{extra}]".')
 
 
 def check_report() -> None:
     """Say before the work that a page cannot be made."""
-    packages = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
-    check_installed(packages, "report", "for the HTML page (or --no-report)")
+    check_installed(("jinja2", "vl_convert"), "report", "for the HTML page (or --no-report)")
 
 
-def write_cases(folder: Path | None, result: Result) -> Result:
-    """Write labels.csv, if there is a folder for it."""
-    from rskc.files import write_csv
+def write_results(folder: Path, result: Result, asked: Results, tried: Any) -> None:
+    """Write all files; labels.csv is there already where tables are read in blocks.
 
-    if folder is not None:
-        write_csv(result.cases, folder / "labels.csv")
-    return result
+    ``tried`` is the table of a search, None for a fit.
+    """
+    from rskc.files import save, write_csv, write_json, write_ranked_lists
 
-
-def write_others(folder: Path, result: Result, asked: Results) -> None:
-    """Write all files but labels.csv."""
-    from rskc.files import save, write_csv, write_json
-
-    data = result.data
+    data, tables = result.data, result.tables()
     extra = {  # what predict and report need to know
         "reading": data.reading,
         "id_column": data.table.id_column,
@@ -175,18 +154,24 @@ def write_others(folder: Path, result: Result, asked: Results) -> None:
         "preparation": data.preparer.to_plain(),
         "file": data.table.path.name,
         "sha256": data.table.sha256,
-        "command": result.fit_command,
+        "command": result.command,
         "title": asked.title,
     }
     if result.searches:
         from rskc.report import to_keep
 
         extra["searches"] = to_keep(result.model, data.X, result.searches)
-    for name, frame in result.tables().items():
+    if result.whole is None:
+        tables["labels.csv"] = result.cases
+    if tried is not None:
+        tables["table.csv"] = tried
+    for name, frame in tables.items():
         write_csv(frame, folder / name)
     save(result.model, folder / "model.rskc", extra=extra)
     if not asked.no_report:
         write_page(folder / "report.html", result, asked.title)
+    if asked.ranked_lists and len(result.model.cluster_centers_) > 1:
+        write_ranked_lists(result.model, data.X, folder)
     write_json(result.summary, folder / "summary.json")
 
 
@@ -224,43 +209,36 @@ def preparer_of(saved: Any) -> Any:
     return Preparer.from_plain(saved.extra.get("preparation", usual), saved.model.n_features_in_)
 
 
-MOST_CLUSTERS = 20  # of which the terminal shows a row
-
-
 def show_result(result: Result, folder: Path | None, console: Console) -> None:
     """Print the result in a few lines, and where the files are."""
     if console.silent:
         return
-    from rich.text import Text
-
-    with console.busy("Looking at the result"):  # before the time is taken
-        _ = result.advice
     for finding in result.findings:
         _show_finding(finding, console)
-    console.print("", bold(result.headline))
+    console.print("", result.headline, style="bold")
     for item in result.advice:
         if item["alarm"]:
-            console.print(Text.assemble((f"{item['about']}: ", "bold yellow"), item["brief"]))
+            console.fact(item["about"], item["brief"], "bold yellow")
     console.print("", clusters_table(result.counts))
     for heading, words in _facts(result):
-        console.print(Text.assemble((f"{heading}: ", "cyan"), words))
+        console.fact(heading, words)
     sentences = [each for each in result.warnings if not isinstance(each, FitWarning)]
     console.note(*result.data.notes, *sentences)
     advice = [item for item in result.advice if not item["alarm"]]
     if advice:
-        console.print("", bold("What to try next"))
+        console.print("", "What to try next", style="bold")
     for item in advice:
-        console.print(Text.assemble((f"{item['about']}: ", "cyan"), item["brief"]))
+        console.fact(item["about"], item["brief"])
     if folder is not None:
         console.print("", f"Written to {cleaned(folder, 2000)}:", soft_wrap=True)
         names = {RANKED.sub("cluster-*.rnk", file.name) for file in folder.iterdir()}
         for name in filter(names.__contains__, FILES):
             line = f"  {name:<{max(map(len, FILES))}}  {FILES[name]}"
             console.print(line, soft_wrap=True)
-    if folder is not None and result.command[1:2] == ["fit"] and not result.is_sample:
-        explore = [*result.data.command("explore"), "--out", str(folder / "explorer.html")]
-        more = f"All other settings on one page: {shlex.join(explore)}"
-        console.print("", more, soft_wrap=True)
+        if not result.is_sample:
+            page = shlex.quote(str(folder / "explorer.html"))
+            words = f"All other settings on one page: rskc explore, of the same table, --out {page}"
+            console.print("", words, soft_wrap=True)
 
 
 def _show_finding(finding: Any, console: Console) -> None:
@@ -272,7 +250,7 @@ def _show_finding(finding: Any, console: Console) -> None:
         for row, mark in zip(table.rows, chosen, strict=True):
             row.style = "bold green" if mark else None
         console.print(table)
-    console.print(bold(finding.headline))
+    console.print(finding.headline, style="bold")
     if rows:
         console.print(finding.explanation, *finding.changes)
 
@@ -288,9 +266,7 @@ def clusters_table(counts: Counts) -> Any:
     }
     clusters = [row for row in counts.clusters() if row["cases"]]
     names = [name for name in written if any(row.get(name) is not None for row in clusters)]
-    rows = [[written[name](row[name]) for name in names] for row in clusters[:MOST_CLUSTERS]]
-    if len(clusters) > MOST_CLUSTERS:
-        rows.append(["...", f"{len(clusters) - MOST_CLUSTERS} more"])
+    rows = [[written[name](row[name]) for name in names] for row in clusters]
     return text_table([name.capitalize() for name in names], rows)
 
 
@@ -315,18 +291,8 @@ def _facts(result: Result) -> Iterator[tuple[str, str]]:
         )
     if data.table.n_missing:
         yield "Missing cells", f"{data.table.n_missing:,}"
-    if result.is_sample:
-        shown = f"{len(result.model.labels_):,} of the cases, drawn at random"
-        yield "On the page and in model.rskc", shown
     parts = f"reading {data.seconds:.1f} s, clustering {result.seconds:.1f} s"
     yield "Time", f"{time.perf_counter() - STARTED:.1f} s, of which {parts}"
-
-
-def bold(words: str, style: str = "bold") -> Any:
-    """Return text that stands out."""
-    from rich.text import Text
-
-    return Text(words, style=style)
 
 
 def text_table(labels: Iterable[str], rows: Iterable[Iterable[str]], title: Any = None) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc.cli._options import NAMES, settings_of
+from rskc.cli._options import NAMES
 from rskc.cli._tables import Data, what_was_read
 
 TOP = 10
@@ -84,8 +84,7 @@ class Result:
     @cached_property
     def cases(self) -> Any:
         """One row per case, with silhouette, known class and, after a search, stability."""
-        cases = with_classes(self.model.cases_frame(self.data.X), self.data.table.labels)
-        return self.with_stability(cases, first=0)
+        return self.with_more(self.model.cases_frame(self.data.X), self.data.table.labels)
 
     @cached_property
     def stability(self) -> Any:
@@ -97,8 +96,10 @@ class Result:
         search = stability_among(self.searches)
         return search if search is not None and is_about(search, self.model) else None
 
-    def with_stability(self, cases: Any, first: int) -> Any:
-        """Add the stability of cases to their frame; ``first`` is the number of the first one."""
+    def with_more(self, cases: Any, labels: Any, first: int = 0) -> Any:
+        """Add known classes and stability to a frame of cases; ``first`` numbers the first one."""
+        if labels is not None:
+            cases = cases.assign(known_class=np.asarray(labels))
         if self.stability is None:
             return cases
         from rskc.selection.stability import stability_of_cases
@@ -134,11 +135,6 @@ class Result:
         return counts
 
     @property
-    def is_one(self) -> bool:
-        """Whether there is one cluster."""
-        return len(self.model.cluster_centers_) == 1
-
-    @property
     def is_sample(self) -> bool:
         """Whether there are more cases than data and model have."""
         return self.counts.total("cases") > len(self.model.labels_)
@@ -151,13 +147,6 @@ class Result:
         from rskc.selection.findings import describe
 
         return [describe(search) for search in self.searches]
-
-    @property
-    def fit_command(self) -> list[str]:
-        """The command that fits such a model: as it was typed, if that was a fit."""
-        if self.command[1:2] == ["fit"]:
-            return self.command
-        return [*self.data.command("fit"), *settings_of(self.model)]
 
     @property
     def names(self) -> dict[str, str]:
@@ -193,8 +182,7 @@ class Result:
 
         data, now = self.data, datetime.now().astimezone()
         run = {
-            "command": shlex.join(self.fit_command),
-            "file": data.table.path.name,
+            "command": shlex.join(self.command),
             "sha256": data.table.sha256,
             **data.run(),
             "date": f"{now.day} {now:%B %Y, %H:%M %Z}",
@@ -225,7 +213,6 @@ class Result:
         data, table = self.data, self.data.table
         return {
             "command": shlex.join(self.command),
-            "arguments": self.command,
             "working_folder": os.getcwd(),
             "date": datetime.now().astimezone().isoformat(timespec="seconds"),
             "table": {
@@ -238,12 +225,7 @@ class Result:
             },
             "read": self.read,
             "reading": data.reading,
-            "standardization": {
-                "of": data.preparer.standardize_ or "none",
-                "words": data.preparer.describe(),
-            },
             "parameters": self.model.get_params(),
-            "seed": self.model.random_state,
             "searches": [_search(*each) for each in zip(self.searches, self.findings, strict=True)],
             "result": self._result(),
             "truth": self._truth(),
@@ -284,7 +266,7 @@ class Result:
 
     def _truth(self) -> dict[str, Any] | None:
         from rskc.inputs.labels import adjusted_rand_index, read_one
-        from rskc.metrics import classification_error_rate, sensitivity
+        from rskc.metrics import classification_error_rate
 
         labels = self.data.table.labels
         if labels is None:
@@ -296,13 +278,7 @@ class Result:
             "n_cases": len(labels),
             "cer": classification_error_rate(*both),
             "ari": adjusted_rand_index(read_one(labels=labels).codes, self.model.labels_, weights),
-            "classes": sensitivity(*both).to_dict("records"),
         }
-
-
-def with_classes(cases: Any, labels: Any) -> Any:
-    """Add the known classes to a frame of cases, if there are any."""
-    return cases if labels is None else cases.assign(known_class=np.asarray(labels))
 
 
 def _search(search: Any, finding: Any) -> dict[str, Any]:

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import typer
 
 from rskc.cli._app import Console, recorded_warnings, typed_command
-from rskc.cli._options import EngineOptions
-from rskc.cli._output import check_installed, write_cases
+from rskc.cli._options import EngineOptions, Preparing, Reading
+from rskc.cli._output import check_installed
 from rskc.cli._results import Result
-from rskc.cli._tables import Data, is_sparse, named_cases, read
-from rskc.exceptions import OverflowedError
+from rskc.cli._tables import Data, reread
 from rskc.utils.machine import free_memory
-from rskc.utils.wording import shortened
 
-if TYPE_CHECKING:
-    from rskc.planning import Plan
-
-# Fits that are likely to take so many seconds are announced. Only tables with as many cells as this
-# are looked at: the look takes a second or two.
-LONG, LARGE_CELLS = 30.0, 2**24
-DASK = {name: name for name in ("dask", "distributed", "pyarrow")}  # for tables in blocks
+DASK = ("dask", "distributed", "pyarrow")  # for tables in blocks
 # What a search does, for people who wait.
 STAGES = {
     "Stability": "Choosing the number of clusters",
@@ -38,118 +29,116 @@ STAGES = {
 }
 
 
-@dataclass(frozen=True)
-class Work:
-    """How a table is read, in memory or block by block, and its cases are written."""
-
-    in_blocks: bool
-    why: str
-    read: Callable[..., Data]
-    write_cases: Callable[[Path | None, Result], Result]  # to a folder, or nowhere
-
-
 @contextmanager
-def work_on(
-    table: Path, engine: EngineOptions, n_threads: int | None, console: Console
-) -> Iterator[Work]:
-    """Work on a table in memory or, if it is too large or asked for, block by block."""
-    limit = 0
-    if engine.memory is not None:
-        if engine.engine == "memory":
-            raise typer.BadParameter(
-                "--memory is about blocks, and --engine memory makes none; leave one of them out."
-            )
-        check_installed(DASK, "dask", "to read a table in blocks, which --memory is about")
-        from dask.utils import parse_bytes
+def work_on(table: Path, engine: EngineOptions, n_threads: int | None) -> Iterator[bool]:
+    """Work on a table in memory or, if it is too large or asked for, block by block.
 
-        with suppress(ValueError, OverflowError):
-            limit = parse_bytes(engine.memory.strip() or "0")
-        if limit <= 0:
-            words = f"--memory {engine.memory!r} is no amount of memory, such as 2GB."
-            raise typer.BadParameter(words)
-    in_blocks, why = _place_of(table, engine, limit or None)
-    if in_blocks:
-        from rskc.cli import _blocks
+    Yields whether it is read in blocks.
+    """
+    limit = _limit_of(engine)
+    if is_read_in_blocks(table, engine.engine, limit):
+        import dask
 
-        with _blocks.dask_configured(engine.scheduler, limit or None, n_threads, console):
-            yield Work(True, why, _blocks.read_blocks, _blocks.write_cases)
+        settings = {"scheduler": "threads", "rskc.memory": limit, "num_workers": n_threads}
+        with dask.config.set({name: each for name, each in settings.items() if each is not None}):
+            yield True
         return
     try:
-        yield Work(False, why, read, write_cases)
+        yield False
     except MemoryError as error:
         error.add_note("with --engine dask, Parquet and .npy files are read block by block")
         raise
 
 
-def _place_of(table: Path, engine: EngineOptions, limit: int | None) -> tuple[bool, str]:
-    """Decide whether a table is read block by block, and say why."""
+def _limit_of(engine: EngineOptions) -> int | None:
+    """Return the bytes that --memory allows for blocks, if it is given."""
+    if engine.memory is None:
+        return None
+    check_installed(DASK, "dask", "to read a table in blocks, which --memory is about")
+    from dask.utils import parse_bytes
+
+    limit = 0
+    with suppress(ValueError, OverflowError):
+        limit = parse_bytes(engine.memory.strip() or "0")
+    if limit <= 0:
+        raise typer.BadParameter(f"--memory {engine.memory!r} is no amount of memory, such as 2GB.")
+    return limit
+
+
+def is_read_in_blocks(table: Path, engine: str, limit: int | None) -> bool:
+    """Decide whether a table is read block by block: if it is asked for, or does not fit."""
     from rskc.files.tables import bytes_needed, is_many_files
 
-    if engine.engine == "memory":
-        if engine.scheduler is not None:
-            raise typer.BadParameter("--scheduler needs --engine dask.")
-        return False, "--engine memory asks for it"
-    many = is_many_files(table)
-    if engine.engine == "dask" or engine.scheduler is not None or many:
+    if engine == "memory":
+        return False
+    if engine == "dask" or is_many_files(table):
         check_installed(DASK, "dask", "to read a table in blocks")
-        return True, "the table consists of many files" if many else "the options ask for it"
+        return True
     size, free = bytes_needed(table), free_memory()
     if limit is not None and size > limit:
-        return True, "the table is larger than --memory"
+        return True
     if free is None or size <= free / 2:
-        return False, "the table fits into memory"
+        return False
     why = "the table needs more than half of the memory that is free"
     check_installed(DASK, "dask", f"to read {table.name!r} in blocks, since {why}")
-    return True, why
+    return True
+
+
+def read(
+    path: Path,
+    reading: Reading,
+    preparing: Preparing,
+    groups: Path | None,
+    console: Console,
+    in_blocks: bool = False,
+) -> Data:
+    """Read a table and prepare it; classes and groups of features may be in files of their own."""
+    from rskc.files.beside import read_classes, read_gmt
+
+    if in_blocks:
+        from rskc.cli._blocks import read_blocks
+
+        data = read_blocks(path, reading, preparing, console)
+    else:
+        data = reread(path, reading.arguments(), preparing, console)
+    if reading.labels is not None:
+        found, name = read_classes(reading.labels, data.table.data.index), reading.labels.name
+        table = replace(data.table, labels=found.labels, label_column=found.name)
+        how = "by the names of the cases" if found.by_id else "in the order of the cases"
+        note = f"{name}: column {found.name!r} holds the known classes, {how}."
+        data = replace(data, table=table, notes=[*data.notes, note])
+    if groups is not None:
+        gmt = read_gmt(groups, data.X.columns)
+        notes = [*data.notes, f"{groups.name}: {gmt.words()}"]
+        data = replace(data, feature_groups=gmt.groups, notes=notes)
+    return data
 
 
 # ---- Fits and searches
 
 
-def plan_of(models: list[Any], data: Data, why: str) -> Plan:
-    """Say what fits and searches, one after the other, are going to take."""
-    from rskc.planning import plan
-
-    plans = [plan(data.X, model, data.table.weights) for model in models]
-    least, most = (sum(ends) for ends in zip(*(each.seconds for each in plans), strict=True))
-    return replace(plans[0], why=why, seconds=(least, most))
-
-
-def fit_model(estimator: Any, data: Data, console: Console, why: str) -> Result:
-    """Fit an estimator as it is; of a long fit, say before what it is going to take."""
-    (n, p), seconds = data.shape, 0.0
-    if n * p >= LARGE_CELLS:
-        with console.busy("Estimating how long it takes"):
-            plan = plan_of([estimator], data, why)
-        if plan.expected_seconds >= LONG:
-            console.note(f"This takes {plan.time} and {plan.memory} of memory.")
-            seconds = plan.expected_seconds
-    start = time.perf_counter()
-    with (
-        console.busy(f"Clustering {n:,} cases by {p:,} features", seconds),
-        recorded_warnings() as warned,
-        _largest_cell_named(data),
-    ):
-        model = estimator.fit(data.X, sample_weight=data.table.weights)
-    return Result(data, model, [], warned, time.perf_counter() - start, [*typed_command])
-
-
-def fit_searched(searches: list[Any], data: Data, console: Console) -> Result:
-    """Run searches, each with the estimator that the one before has chosen."""
-    start, done, warned = time.perf_counter(), list[Any](), list[Any]()
+def fit_or_search(estimator: Any, searches: list[Any], data: Data, console: Console) -> Result:
+    """Fit an estimator as it is, or run searches, each with what the one before has chosen."""
+    start, model, done, warned = time.perf_counter(), estimator, list[Any](), list[Any]()
+    if not searches:
+        (n, p), weights = data.shape, data.table.weights
+        with (
+            console.busy(f"Clustering {n:,} cases by {p:,} features"),
+            recorded_warnings() as warned,
+        ):
+            model.fit(data.X, sample_weight=weights)
     for search in searches:
+        if done and model.n_clusters == 1:
+            warned.append(
+                "With one cluster there is no reason to prefer features: no bound was searched."
+            )
+            break
         if done:
-            chosen = done[-1].best_estimator_
-            if chosen.n_clusters == 1:
-                warned.append(
-                    "With one cluster there is no reason to prefer features: no bound was searched."
-                )
-                break
-            search.set_params(estimator=chosen)
+            search.set_params(estimator=model)
         warned = run_search(search, data, console)
         done.append(search)
-    seconds = time.perf_counter() - start
-    return Result(data, done[-1].best_estimator_, done, warned, seconds, [*typed_command])
+        model = search.best_estimator_
+    return Result(data, model, done, warned, time.perf_counter() - start, [*typed_command])
 
 
 def run_search(search: Any, data: Data, console: Console) -> list[Any]:
@@ -158,42 +147,15 @@ def run_search(search: Any, data: Data, console: Console) -> list[Any]:
         with (
             console.busy(STAGES[type(search).__name__]) as update,
             recorded_warnings() as warned,
-            checkpoint_noted(search.checkpoint),
-            _largest_cell_named(data),
         ):
             search.set_params(progress=update).fit(data.X, sample_weight=data.table.weights)
-    finally:
-        search.set_params(progress=False)
-    return warned
-
-
-@contextmanager
-def _largest_cell_named(data: Data) -> Iterator[None]:
-    """Say in which column and line of the table the cell is whose square overflows."""
-    try:
-        yield
-    except OverflowedError:
-        if not hasattr(data.X, "iloc") or hasattr(data.X, "dask") or is_sparse(data.X):
-            raise
-        numbers = data.X.select_dtypes("number")
-        cells = np.abs(numbers.to_numpy())
-        case, column = np.unravel_index(np.nanargmax(cells), cells.shape)
-        name = numbers.columns[column]
-        where = named_cases(data.table, [int(case)])[0]
-        largest = abs(float(data.table.data[name].iloc[case]))
-        place = f"column {shortened(name, 60)!r}, case {where}"
-        raise OverflowedError(largest, place) from None
-
-
-@contextmanager
-def checkpoint_noted(checkpoint: Path | None) -> Iterator[None]:
-    """Add to Ctrl-C that the work so far is kept."""
-    try:
-        yield
     except KeyboardInterrupt as error:
         note = "nothing was kept; with --checkpoint FILE a search can be resumed"
-        if checkpoint is not None:
-            kept = f"finished fits are kept in {str(checkpoint)!r}"
+        if search.checkpoint is not None:
+            kept = f"finished fits are kept in {str(search.checkpoint)!r}"
             note = f"{kept}, and the same command resumes the search"
         error.add_note(note)
         raise
+    finally:
+        search.set_params(progress=False)
+    return warned

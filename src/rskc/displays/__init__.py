@@ -17,18 +17,16 @@ The searches of ``rskc.selection`` have one display, which needs no X::
 """
 
 from rskc.displays.cases import ClusterDisplay, OutlierDisplay, SilhouetteDisplay
-from rskc.displays.features import SelectionDisplay, WeightsDisplay
+from rskc.displays.features import WeightsDisplay
 from rskc.displays.search import SearchDisplay
-from rskc.displays.tables import CellsDisplay, ConsensusDisplay, HeatmapDisplay
+from rskc.displays.tables import CellsDisplay, HeatmapDisplay
 
 __all__ = [
     "CellsDisplay",
     "ClusterDisplay",
-    "ConsensusDisplay",
     "HeatmapDisplay",
     "OutlierDisplay",
     "SearchDisplay",
-    "SelectionDisplay",
     "SilhouetteDisplay",
     "WeightsDisplay",
 ]

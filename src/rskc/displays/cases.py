@@ -12,16 +12,11 @@ from rskc.metrics import revised_silhouette
 from rskc.model.fitted import JudgedCases, judge_cases, thresholds_of
 from rskc.model.outliers import Distances, Thresholds
 from rskc.pictures import models as pictures
-from rskc.pictures.palette import GRAY, INK, cluster_colors, cluster_markers, darker
+from rskc.pictures.palette import GRAY, INK, cluster_colors, cluster_markers
 from rskc.utils.wording import count, percent
 
 MOST_ENTRIES = 40  # clusters in the legend; with more of them, the centers tell their numbers
-CONTRAST = 3  # power of the stability: of a case that changes now and then, half of the color goes
-FEW = 300  # up to this many cases, bars stand apart from one another
 NAME_POINTS, MEAN_POINTS = 6.0, 10.0  # height of a line of text
-NARROW = 270.0  # in axes of fewer points, only the mean is written in a cluster
-# How large the marks of outliers are, by what makes them ones; of trimmed cases they are hollow.
-SIZES = {"none": 1.0, "weighted": 2.0, "unweighted": 1.6, "both": 1.7, "trimmed": 1.0}
 
 
 @dataclass(eq=False, repr=False)
@@ -45,9 +40,8 @@ class ClusterDisplay:
         What the two dimensions are.
     notes : tuple of str, default=()
         What else the title must say.
-    stability : ndarray of shape (n_samples,), default=None
-        How stable the cases are in their clusters, from 0 to 1, NaN where that is not known: the
-        lower, the paler their points. None for full points.
+    n_hidden : int, default=0
+        Number of cases that have nothing to be drawn, for the title.
     weights : ndarray of shape (n_samples,), default=None
         Case weights, for the legend; None for equal weights.
 
@@ -69,13 +63,11 @@ class ClusterDisplay:
     _: KW_ONLY
     axis_names: tuple[str, str] = ("", "")
     notes: tuple[str, ...] = ()
-    stability: Any = None
+    n_hidden: int = 0
     weights: Any = None
 
     @classmethod
-    def from_estimator(
-        cls, model: Any, X: Any, *, kind: str = "auto", stability: Any = None, ax: Any = None
-    ) -> Self:
+    def from_estimator(cls, model: Any, X: Any, *, kind: str = "auto", ax: Any = None) -> Self:
         """Place the cases of X in two dimensions and draw them.
 
         Missing cells are put at the center of their cluster, for the drawing only.
@@ -91,9 +83,6 @@ class ClusterDisplay:
             and the rank of the cases. "pca": the first two principal components of the data, each
             column scaled by the square root of its weight so that distances are those of the model.
             They are found without the outliers. "auto": "features" if at most two have weight.
-        stability : array-like of shape (n_samples,), default=None
-            How stable the cases are in their clusters, from 0 to 1, such as ``case_stability_`` of
-            :class:`rskc.selection.Stability`: cases that change their cluster are pale rings.
         ax : Axes, default=None
             Where to draw; None for a new figure.
 
@@ -104,18 +93,11 @@ class ClusterDisplay:
         check_choice("kind", kind, ("auto", "features", "pca"))
         model, X = pictures.check_fitted(model, X)
         cases = judge_cases(model, X)
-        n, weights = len(cases.labels), style.weights_of_fit(model, cases.labels)
-        if stability is not None and np.shape(stability) != (n,):
-            raise ValueError(
-                f"stability has shape {np.shape(stability)} and X {n} cases; give a number for "
-                "each, NaN where none is known."
-            )
-        seen = np.isfinite(cases.weighted)
+        weights, seen = style.weights_of_fit(model, cases.labels), np.isfinite(cases.weighted)
         pictures.check_seen(seen)
         cases = JudgedCases(*(part[seen] for part in cases))
-        X = pictures.table_of(model, X)[seen]
-        plane = pictures.plane_of(model, X, cases, kind)
-        x_name, y_name = style.plain_names(plane.axis_names, 40)
+        plane = pictures.plane_of(model, pictures.table_of(model, X)[seen], cases, kind)
+        x_name, y_name = style.names_at(plane.axis_names, [0, 1], 40)
         filled = f"{count(plane.n_filled, 'case')} with missing cells"
         filled = f"{filled}, these put at the cluster's center" if plane.n_filled else ""
         return cls(
@@ -124,8 +106,8 @@ class ClusterDisplay:
             cases.outliers,
             plane.centers,
             axis_names=(x_name, y_name),
-            notes=(filled, style.not_shown(n - len(cases.labels))),
-            stability=None if stability is None else np.asarray(stability, float)[seen],
+            notes=(filled,),
+            n_hidden=int((~seen).sum()),
             weights=None if weights is None else weights[seen],
         ).plot(ax)
 
@@ -134,10 +116,10 @@ class ClusterDisplay:
         self.ax_, self.figure_ = style.open_axes(ax, 7.5, 5)
         n, K = len(self.labels), len(self.centers)
         low, high = pictures.frame_of(self.positions, self.labels, self.outliers, self.centers)
-        n_beyond = int(((self.positions < low) | (self.positions > high)).any(axis=1).sum())
-        handles = self._draw_cases(np.clip(self.positions, low, high))
+        positions = np.clip(self.positions, low, high)
+        handles = self._draw_cases(positions)
         # The numbers of the clusters that have cases, in white discs.
-        disc = style.backing(boxstyle="circle,pad=0.25", edgecolor=INK, linewidth=1)
+        disc = style.BACKING | {"boxstyle": "circle,pad=0.25", "edgecolor": INK, "linewidth": 1}
         text = {"ha": "center", "va": "center", "fontsize": 7.5, "color": INK, "zorder": 4}
         self.centers_ = {
             k: self.ax_.text(*self.centers[k], str(k), bbox=disc, **text)
@@ -146,51 +128,35 @@ class ClusterDisplay:
         (left, bottom), (right, top) = low - 0.02 * (high - low), high + 0.02 * (high - low)
         self.ax_.set(xlim=(left, right), ylim=(bottom, top))
         self.ax_.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
-        title = "cluster" if K <= MOST_ENTRIES else None
-        look = {"handles": handles, "title": title, "ncols": 1 + (K > 20)}
-        self.legend_ = style.legend_beside(self.ax_, **look)
-        title = f"{count(n, 'case')} in {count(K, 'cluster')}; circles: centers"
+        look = {"handles": handles, "title": "cluster" if K <= MOST_ENTRIES else None}
+        self.legend_ = style.legend_beside(self.ax_, ncols=1 + (K > 20), **look)
+        n_beyond = int((positions != self.positions).any(axis=1).sum())
         beyond = f"{count(n_beyond, 'outlier')} beyond the frame, drawn on its edge"
-        style.headline(self.ax_, title, *self.notes, beyond if n_beyond else "")
+        title = f"{count(n, 'case')} in {count(K, 'cluster')}; circles: centers"
+        notes = [*self.notes, beyond if n_beyond else ""]
+        style.headline(self.ax_, title, *notes, n_hidden=self.n_hidden)
         return self
 
     def _draw_cases(self, positions: np.ndarray) -> list[Any]:
         """Draw points and crosses, and return what a legend shows of them."""
-        from matplotlib.colors import to_rgba_array
-        from matplotlib.lines import Line2D
-
         self.points_, self.crosses_ = {}, {}
-        K, many = len(self.centers), len(positions) > style.MANY_CASES
-        size = 2.0 if many else np.clip(6000 / max(len(positions), 1), 7, 30)
+        n, K = len(positions), len(self.centers)
+        many = n > style.MANY_CASES  # thousands of crosses must not bury the clusters
+        size = np.clip(6000 / max(n, 1), 2, 30)
         points = {"s": size, "linewidths": 0, "alpha": 0.4 if many else 0.75, "rasterized": many}
-        crosses = {"s": size + 12, "linewidths": 1.2, "marker": "x", "zorder": 2}
-        if many:  # thousands of crosses must not bury the clusters
-            crosses |= {"s": 6, "linewidths": 0.5, "zorder": 0.9, "rasterized": True}
+        crosses = {"s": size + 6, "marker": "x", "zorder": 0.9 if many else 2, "rasterized": many}
         sizes = pictures.sizes_in_words(self.labels, K, self.weights)
-        entries: list[dict[str, Any]] = []
         for k, color, marker in zip(range(K), cluster_colors(K), cluster_markers(K), strict=True):
-            look: dict[str, Any] = {"c": color}
             regular, outlying = ((self.labels == k) & (self.outliers == far) for far in (0, 1))
-            if self.stability is not None:  # the more stable a case, the fuller
-                stable = np.nan_to_num(self.stability[regular], nan=1.0)
-                faces = to_rgba_array(color).repeat(len(stable), axis=0)
-                faces[:, 3] = 0.9 * np.clip(stable, 0, 1) ** CONTRAST
-                look = {"facecolors": faces, "edgecolors": color, "linewidths": 0.6, "alpha": None}
-            look = points | {"marker": marker} | look
+            look = {"label": f"{k} ({sizes[k]})", "c": color, "marker": marker, **points}
             self.points_[k] = self.ax_.scatter(*positions[regular].T, **look)
-            dark = darker(color, 0.25)
-            self.crosses_[k] = self.ax_.scatter(*positions[outlying].T, c=dark, **crosses)
-            if K <= MOST_ENTRIES:
-                label = f"{k} ({sizes[k]})"
-                entries.append({"marker": marker, "color": color, "label": label, "ms": 6})
+            look = {"c": color, "linewidths": 0.5 if many else 1.2, **crosses}
+            self.crosses_[k] = self.ax_.scatter(*positions[outlying].T, **look)
+        handles = list(self.points_.values()) if K <= MOST_ENTRIES else []
         if n_outlying := np.count_nonzero(self.outliers):
             label = count(n_outlying, "outlier")
-            entries.append({"marker": "x", "color": INK, "label": label, "ms": 5})
-        if self.stability is not None:
-            label = "pale: changes its\ncluster in half-samples"
-            ring = {"marker": "o", "mfc": "none", "mew": 0.6, "ms": 5}
-            entries.append({"color": INK, "label": label, **ring})
-        return [Line2D([], [], ls="none", **entry) for entry in entries]
+            handles.append(self.ax_.scatter([], [], c=INK, marker="x", label=label))
+        return handles
 
 
 @dataclass(eq=False, repr=False)
@@ -198,7 +164,7 @@ class SilhouetteDisplay:
     """One bar per case: how much nearer it is to its center than to the next one.
 
     The paper's figure. Bars are sorted within clusters, clusters follow one another, and outliers
-    are darker. Means are without outliers; in each cluster that of its outliers is written too.
+    are dark. Means are without outliers; in each cluster that of its outliers is written too.
 
     Parameters
     ----------
@@ -208,7 +174,7 @@ class SilhouetteDisplay:
     labels : ndarray of int of shape (n_samples,)
         Clusters.
     outliers : ndarray of bool of shape (n_samples,)
-        Cases to be drawn darker.
+        Cases to be drawn dark.
     names : array-like of shape (n_samples,), default=None
         Names of the cases, shown if they fit; None for numbers.
     weights : ndarray of shape (n_samples,), default=None
@@ -219,7 +185,7 @@ class SilhouetteDisplay:
     ax_, figure_ : Axes and Figure
         Where it was drawn.
     bars_, outlier_bars_ : dict of int to StepPatch
-        The bars of each cluster, and the darker ones over them.
+        The bars of each cluster, and the dark ones of outliers over them.
     texts_ : dict of int to Text
         What is written in each cluster.
     """
@@ -267,23 +233,25 @@ class SilhouetteDisplay:
         positions = np.arange(n) + order * max(1.0, n * min(0.03, 0.15 / len(clusters)))
         self.ax_, self.figure_ = style.open_axes(ax, 7, np.clip(1.2 + 0.1 * n, 4, 9))
         self.bars_, self.outlier_bars_ = {}, {}
-        thickness, colors = 0.8 if n <= FEW else 1.0, cluster_colors(labels[-1] + 1)
+        colors = cluster_colors(labels[-1] + 1)
         for k in clusters.tolist():
             mine, far = labels == k, outlying[labels == k]
             values, places = self.values[rows][mine], positions[mine]
-            self.bars_[k] = _draw_steps(self.ax_, values, places, thickness, colors[k])
+            self.bars_[k] = _draw_steps(self.ax_, values, places, colors[k])
             if far.any():
-                values, dark = np.where(far, values, np.nan), darker(colors[k], 0.6)
-                self.outlier_bars_[k] = _draw_steps(self.ax_, values, places, thickness, dark)
-        mean, m = self._mean(rows[outlying.all() | ~outlying]), np.count_nonzero(outlying)
+                values = np.where(far, values, np.nan)
+                self.outlier_bars_[k] = _draw_steps(self.ax_, values, places, INK)
+        regular, m = outlying.all() | ~outlying, np.count_nonzero(outlying)
+        masses = np.ones(n) if self.weights is None else self.weights[rows]
+        mean = mean_by_weight(self.values[rows][regular], masses[regular])
         self.ax_.set(xlim=(0, 1), ylim=(positions[-1] + 1, positions[0] - 1), yticks=[])
         self.ax_.set_xlabel("revised silhouette")
-        self.ax_.axvline(mean, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
+        self.ax_.axvline(mean, **style.DASHED)
         style.headline(
             self.ax_,
             f"{count(n, 'case')}, mean silhouette {mean:.2f} (dashed)",
-            f"darker: {count(m, 'outlier')}" if m else "no outliers",
-            style.not_shown(len(self.values) - n),
+            f"dark: {count(m, 'outlier')}" if m else "no outliers",
+            n_hidden=len(self.values) - n,
         )
         if positions[-1] + 2 > style.size_in_points(self.ax_)[1] / NAME_POINTS:
             self.ax_.set_ylabel("cases, sorted within their cluster", color=GRAY, fontsize=8)
@@ -291,55 +259,42 @@ class SilhouetteDisplay:
             names = style.names_at(self.names, rows)
             self.ax_.set_yticks(positions, names, fontsize=NAME_POINTS)
             self.ax_.tick_params(axis="y", length=0, pad=2)
-        self._write_means(rows, positions)
+        self._write_means(rows, positions, masses)
         return self
 
-    def _write_means(self, rows: np.ndarray, positions: np.ndarray) -> None:
-        """Write in each cluster its mean; in one too thin for text, as near as can be."""
-        (width, height), labels = style.size_in_points(self.ax_), self.labels[rows]
-        clusters = np.unique(labels).tolist()
-        middles = np.array([positions[labels == k].mean() for k in clusters])
-        line = min(MEAN_POINTS, height / len(clusters))
+    def _write_means(self, rows: np.ndarray, positions: np.ndarray, masses: np.ndarray) -> None:
+        """Write the mean of each cluster without its outliers, and of these, as the paper does.
+
+        In a cluster too thin for text, as near as can be.
+        """
+        groups = 2 * self.labels[rows] + self.outliers[rows]
+        weights = None if self.weights is None else masses
+        sizes = pictures.sizes_in_words(groups, groups.max() + 1, weights)
+        words: dict[int, list[str]] = {}
+        for group in np.unique(groups).tolist():
+            mine, name = groups == group, ("mean", "outliers")[group % 2]
+            mean = mean_by_weight(self.values[rows][mine], masses[mine])
+            words.setdefault(group // 2, []).append(f"{name} {mean:.2f} ({sizes[group]})")
+        height = style.size_in_points(self.ax_)[1]
+        line = min(MEAN_POINTS, height / len(words))
+        middles = [positions[groups // 2 == k].mean() for k in words]
         spread = style.spread_out(middles, line * (positions[-1] + 2) / height)
-        brief = width < NARROW or 2 * MEAN_POINTS * len(clusters) > height
-        look = {"va": "center", "fontsize": 0.8 * line, "color": INK, "bbox": style.backing()}
+        look = {"va": "center", "fontsize": 0.8 * line, "color": INK, "bbox": style.BACKING}
         self.texts_ = {
-            k: self.ax_.text(0.015, middle, self._describe(k, rows[labels == k], brief), **look)
-            for k, middle in zip(clusters, spread, strict=True)
+            k: self.ax_.text(0.015, place, f"cluster {k}: {', '.join(words[k])}", **look)
+            for k, place in zip(words, spread, strict=True)
         }
 
-    def _describe(self, k: int, mine: np.ndarray, brief: bool) -> str:
-        """Give the mean of a cluster without its outliers, and of these, as the paper does."""
-        parts = {"mean": mine[~self.outliers[mine]], "outliers": mine[self.outliers[mine]]}
-        parts = {name: cases for name, cases in parts.items() if len(cases)}
-        if brief:
-            return f"{k}: {self._mean(next(iter(parts.values()))):.2f}"
-        words = []
-        for name, cases in parts.items():
-            weights = None if self.weights is None else self.weights[cases]
-            (size,) = pictures.sizes_in_words(np.zeros(len(cases), int), 1, weights)
-            words.append(f"{name} {self._mean(cases):.2f} ({size})")
-        return f"cluster {k}: {', '.join(words)}"
 
-    def _mean(self, cases: np.ndarray) -> float:
-        weights = None if self.weights is None else self.weights[cases]
-        return mean_by_weight(self.values[cases], weights)
-
-
-def _draw_steps(ax: Any, values: Any, places: Any, thickness: Any, color: Any) -> Any:
+def _draw_steps(ax: Any, values: Any, places: Any, color: Any) -> Any:
     """Draw bars as one filled path, past ``ax.stairs``, which looks at every corner for limits.
 
     A display of 100,000 cases takes 0.4 s; with ``ax.stairs`` it took 4.4 s.
     """
     from matplotlib.patches import StepPatch
 
-    edges, heights = np.append(places - 0.5, places[-1] + 0.5), values
-    if thickness < 1:
-        edges = np.column_stack([places - thickness / 2, places + thickness / 2]).ravel()
-        heights = np.full(2 * len(values) - 1, np.nan)
-        heights[::2] = values
-    look = {"facecolor": color, "linewidth": 0, "fill": True}
-    return ax.add_artist(StepPatch(heights, edges, orientation="horizontal", **look))
+    look = {"facecolor": color, "linewidth": 0, "fill": True, "orientation": "horizontal"}
+    return ax.add_artist(StepPatch(values, np.append(places - 0.5, places[-1] + 0.5), **look))
 
 
 @dataclass(eq=False, repr=False)
@@ -349,10 +304,8 @@ class OutlierDisplay:
     Lines stand at the thresholds: a case beyond either is an outlier. Color and marker tell which
     distance makes it one. Cases that were trimmed and are no outliers are hollow.
 
-    The scales are those of cube roots, on which the distances of cases that are no outliers are
-    nearly normal. An axis is logarithmic if the largest distance is more than 1,000 times the
-    median. Distances below a thousandth of the median, and 0, are then drawn on the edge. Cases of
-    which nothing that has weight is observed are left out.
+    Both axes are logarithmic. Distances below a hundredth of the median, and 0, are drawn there.
+    Cases of which nothing that has weight is observed are left out.
 
     Parameters
     ----------
@@ -411,7 +364,11 @@ class OutlierDisplay:
         check_integer("n_names", n_names, 0)
         model, X = pictures.check_fitted(model, X)
         cases = judge_cases(model, X)
-        pictures.check_cases_of_the_fit(model, len(cases.labels), "which cases were trimmed")
+        if (n := len(cases.labels)) != len(model.labels_):
+            raise ValueError(
+                f"X has {n} cases and the model was fitted to {len(model.labels_)}: which cases "
+                "were trimmed is known for those of the fit only; give the X that was given to fit."
+            )
         return cls(
             cases.weighted,
             cases.unweighted,
@@ -425,75 +382,58 @@ class OutlierDisplay:
         """Draw the cases in ``ax``, or in a new figure, and name the ``n_names`` most extreme."""
         self.ax_, self.figure_ = style.open_axes(ax, 8, 5)
         distances = Distances(np.asarray(self.weighted), np.asarray(self.unweighted))
-        scatter = pictures.distance_scatter(distances)
+        seen, points = pictures.distance_points(distances)
+        pictures.check_seen(seen)
         trimmed = False if self.trimmed is None else np.asarray(self.trimmed)
-        flags = pictures.flags_of(distances, Thresholds(*self.thresholds), trimmed)[scatter.seen]
+        flags = pictures.flags_of(distances, Thresholds(*self.thresholds), trimmed)[seen]
         flagged = np.isin(flags, (1, 2, 3))
-        self._draw_points(scatter, flags)
-        self._draw_axes(scatter)
+        self._draw_points(points, flags)
+        self._draw_axes()
         self.legend_ = style.legend_beside(self.ax_)
-        for handle in self.legend_.legend_handles:
-            if hasattr(handle, "set_sizes"):
-                handle.set_sizes([25])
         share, n, n_outliers = "", len(flags), np.count_nonzero(flagged)
         if self.weights is not None and n_outliers:
-            weights = self.weights[scatter.seen]
+            weights = self.weights[seen]
             share = f", {percent(weights[flagged].sum() / weights.sum())} of the weight"
         title = f"{count(n, 'case')}: {count(n_outliers, 'outlier')}{share}"
-        style.headline(self.ax_, title, style.not_shown(len(scatter.seen) - n))
-        self._write_names(scatter, flagged, n_names)
+        style.headline(self.ax_, title, n_hidden=len(seen) - n)
+        self.texts_ = []
+        if n_named := min(
+            n_names, int(n_outliers)
+        ):  # those farthest in the one or the other distance
+            extreme = (points / np.median(points, axis=0)).max(axis=1) * flagged
+            chosen = np.argsort(-extreme, kind="stable")[:n_named]
+            names = style.names_at(self.names, np.flatnonzero(seen)[chosen])
+            self.texts_ = style.name_points(self.ax_, points[chosen], names)
         return self
 
-    def _draw_points(self, scatter: pictures.DistanceScatter, flags: np.ndarray) -> None:
+    def _draw_points(self, points: np.ndarray, flags: np.ndarray) -> None:
         n, self.points_ = len(flags), {}
-        many = n > style.MANY_CASES
-        size = 3.0 if many else np.clip(5000 / max(n, 1), 8, 20)
+        many, size = n > style.MANY_CASES, np.clip(5000 / max(n, 1), 3, 20)
         for code, (flag, (color, marker, name)) in enumerate(pictures.FLAGS.items()):
             mine = flags == code
-            look = {"s": size * SIZES[flag], "marker": marker, "alpha": 0.8, "zorder": 2.5}
+            look = {"s": size, "marker": marker, "alpha": 0.8, "zorder": 2.5, "rasterized": many}
             look |= {"facecolors": color, "linewidths": 0}
             if flag == "trimmed":
                 look |= {"facecolors": "none", "edgecolors": color, "linewidths": 1}
             # None for no points: Matplotlib leaves out what starts with an underscore.
             label = f"{name} ({np.count_nonzero(mine):,})" if mine.any() else "_none"
-            places = scatter.points[mine].T
-            self.points_[flag] = self.ax_.scatter(*places, label=label, rasterized=many, **look)
+            self.points_[flag] = self.ax_.scatter(*points[mine].T, label=label, **look)
 
-    def _draw_axes(self, scatter: pictures.DistanceScatter) -> None:
-        """Draw the thresholds, and set scales, limits and ticks."""
+    def _draw_axes(self) -> None:
+        """Draw the thresholds, and set scales and ticks."""
         from matplotlib.ticker import LogLocator, NullFormatter
 
-        titles = ("weighted squared distance to the center", "unweighted squared distance")
+        self.ax_.set(xscale="log", yscale="log")
+        self.ax_.set_xlabel("weighted squared distance to the center")
+        self.ax_.set_ylabel("unweighted squared distance")
         draw, self.lines_ = {"weighted": self.ax_.axvline, "unweighted": self.ax_.axhline}, {}
-        for i, (flag, line) in enumerate(draw.items()):
-            ends, limit, is_log = scatter.points[:, i], self.thresholds[i], scatter.logarithmic[i]
-            if np.isfinite(limit):
+        for (flag, line), limit in zip(draw.items(), self.thresholds, strict=True):
+            if 0 < limit < np.inf:
                 look = {"color": pictures.FLAGS[flag][0], "lw": 1, "zorder": 2}
                 self.lines_[flag] = line(limit, label=f"{flag} threshold {limit:.3g}", **look)
-                ends = np.append(ends, limit)
-            low, high = 0.0, 1.2 * max(ends.max(initial=0), 1e-300)
-            scale: dict[str, Any] = {"value": "function", "functions": (np.cbrt, lambda x: x**3)}
-            if is_log:
-                low, high, scale = ends.min(), ends.max(), {"value": "log"}
-                room = (high / low) ** 0.06
-                low, high = low / room, high * room
-            axis = (self.ax_.xaxis, self.ax_.yaxis)[i]
-            (self.ax_.set_xscale, self.ax_.set_yscale)[i](**scale)
-            (self.ax_.set_xlim, self.ax_.set_ylim)[i](low, high)
-            axis.set_label_text(f"{titles[i]}, {'log scale' if is_log else 'cube root'}")
-            if is_log:  # ticks at 1, 2, 5, 10, ... or, beyond three decades, at 1, 10, ... only
-                axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 1000 else (1,)))
-                axis.set_major_formatter("{x:g}")
-                axis.set_minor_formatter(NullFormatter())
-            else:
-                ticks = pictures.cube_ticks(high)
-                axis.set_ticks(ticks, [f"{value:g}" for value in ticks])
-
-    def _write_names(self, scatter: Any, flagged: np.ndarray, n_names: int) -> None:
-        rows, points = np.flatnonzero(scatter.seen), scatter.points
-        typical = np.median(points, axis=0) if len(points) else np.ones(2)
-        extreme = (points / np.where(typical > 0, typical, 1)).max(axis=1)
-        chosen = np.argsort(np.where(flagged, -extreme, np.inf), kind="stable")
-        chosen = chosen[: min(n_names, np.count_nonzero(flagged))]
-        names = style.names_at(self.names, rows[chosen])
-        self.texts_ = style.name_points(self.ax_, points[chosen], names, points)
+        for axis in (self.ax_.xaxis, self.ax_.yaxis):
+            # Ticks at 1, 2, 5, 10, ... or, beyond three decades, at 1, 10, ... only.
+            low, high = axis.get_view_interval()
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 1000 else (1,)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())

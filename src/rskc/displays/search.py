@@ -114,13 +114,10 @@ class SearchDisplay:
         return self
 
     def _write(self, axis: Any, words: list[str]) -> None:
-        """Write a word at each setting where there is room, the chosen one first."""
-        x, wide = self.curve.x, style.size_in_points(self.ax_)[0]
-        pixels = self.ax_.transData.transform(np.column_stack([x, np.ones(len(x))]))
-        points = self.ax_.transAxes.inverted().transform(pixels)[:, 0] * wide
+        """Write a word at each setting, or at evenly spaced ones where there is less room."""
         width = _TICK_POINTS * (0.65 * max(map(len, words), default=0) + 0.7)
-        first = [] if self.curve.chosen is None else [self.curve.chosen[1]]
-        shown = style.keep_apart(points, width, first)
-        axis.set_xticks(x[shown], [words[i] for i in shown], fontsize=_TICK_POINTS)
+        shown = style.thinned(len(words), style.size_in_points(self.ax_)[0] / width)
+        labels = [words[i] for i in shown]
+        axis.set_xticks(self.curve.x[shown], labels, fontsize=_TICK_POINTS)
         axis.set_xticks([], minor=True)
         axis.tick_params(axis="x", length=2, color=GRAY)

@@ -1,4 +1,4 @@
-"""Tables in colors: cells of cases and features, outlying cells, and pairs of cases."""
+"""Tables in colors: cells of cases and features, and outlying cells."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -6,16 +6,17 @@ from typing import Any, Self
 import numpy as np
 
 from rskc.displays import style
-from rskc.inputs.arrays import to_dense, to_numpy
+from rskc.inputs.arrays import to_dense
 from rskc.inputs.validation import check_integer
-from rskc.model.fitted import case_names, judge_cases, number_names, number_weights
+from rskc.model.fitted import judge_cases, number_names, number_weights
 from rskc.model.summary import cells_frame
 from rskc.pictures import models as pictures
-from rskc.pictures.palette import GRAY, INK, PALETTE
+from rskc.pictures.palette import GRAY, INK, PALETTE, cluster_colors
 from rskc.utils.wording import count
 
 MOST_ROWS = 2000  # of the heat map; of more cases, evenly spaced ones are drawn
-FEATURE_POINTS = 8.0  # height of a line of text
+# Heights of a line of text.
+FEATURE_POINTS, CASE_POINTS, CLUSTER_POINTS = 8.0, 6.5, 10.0
 FAR = 10.0  # marks of outlying cells beyond this many scales have the full color
 
 
@@ -32,7 +33,7 @@ class HeatmapDisplay:
     Parameters
     ----------
     values : ndarray of shape (n_samples, n_shown)
-        Cells of the features to be shown, NaN for missing ones.
+        Standardized cells of the features to be shown, NaN for missing ones.
     labels : ndarray of int of shape (n_samples,)
         Clusters.
     distances : ndarray of shape (n_samples,)
@@ -45,8 +46,6 @@ class HeatmapDisplay:
         Names of the features; None for numbers.
     n_features : tuple of two ints, default=None
         Number of features with weight, and of all, for the title.
-    standardized : bool, default=False
-        Whether each feature has mean 0 and standard deviation 1. The colors then diverge from 0.
     weights : ndarray of shape (n_samples,), default=None
         Case weights, for the names of the clusters; None for equal weights.
 
@@ -63,6 +62,8 @@ class HeatmapDisplay:
     marks_ : Line2D
         The outliers.
     colorbar_ : Colorbar
+    case_axis_ : SecondaryAxis
+        Names of cases, on the right.
     """
 
     values: Any
@@ -73,14 +74,13 @@ class HeatmapDisplay:
     names: Any = None
     feature_names: Any = None
     n_features: tuple[int, int] | None = None
-    standardized: bool = False
     weights: Any = None
 
     @classmethod
-    def from_estimator(
-        cls, model: Any, X: Any, *, n_top: int = 50, standardize: bool = True, ax: Any = None
-    ) -> Self:
+    def from_estimator(cls, model: Any, X: Any, *, n_top: int = 50, ax: Any = None) -> Self:
         """Draw the cells of the features with the largest weights.
+
+        Each feature is brought to mean 0 and standard deviation 1, both taken without the outliers.
 
         Parameters
         ----------
@@ -90,8 +90,6 @@ class HeatmapDisplay:
             Cases, those of the fit or new ones.
         n_top : int, default=50
             Largest number of features.
-        standardize : bool, default=True
-            Bring each feature to mean 0 and standard deviation 1, both taken without the outliers.
         ax : Axes, default=None
             Where to draw; None for a new figure.
 
@@ -107,14 +105,13 @@ class HeatmapDisplay:
         features = support[:n_top]
         values = to_dense(pictures.table_of(model, X)[:, features]).astype(np.float64)
         return cls(
-            pictures.standardize_cells(values, cases.outliers) if standardize else values,
+            pictures.standardize_cells(values, cases.outliers),
             cases.labels,
             cases.weighted,
             cases.outliers,
             names=pictures.case_names(X, len(cases.labels)),
             feature_names=number_names(model)[features],
             n_features=(len(support), len(weights)),
-            standardized=standardize,
             weights=style.weights_of_fit(model, cases.labels),
         ).plot(ax)
 
@@ -125,39 +122,45 @@ class HeatmapDisplay:
         self.ax_, self.figure_ = style.open_axes(ax, *size)
         order = np.lexsort((self.distances, self.labels))
         self.rows_ = order[style.thinned(n, MOST_ROWS)]
-        limits = pictures.symmetric_limits if self.standardized else pictures.color_limits
-        low, high = limits(self.values)
-        label = "standardized value" if self.standardized else "value"
-        self.image_, self.colorbar_, self.strip_ = style.draw_table(
-            self.ax_,
+        self._draw_cells()
+        self._draw_margins(order)
+        self._write_title()
+        self._write_names(order)
+        return self
+
+    def _draw_cells(self) -> None:
+        """Draw the table, and what the colors mean."""
+        from matplotlib import colormaps
+
+        n, m = self.values.shape
+        low, high = pictures.color_limits(self.values)
+        self.image_ = self.ax_.imshow(
             np.ma.masked_invalid(self.values[self.rows_]),
-            self.labels,
-            {"label": label, "extend": "both"},
-            cmap="RdBu_r" if self.standardized else "viridis",
+            aspect="auto",
+            interpolation="nearest",
+            extent=(0, m, n, 0),
+            cmap=colormaps["RdBu_r"].with_extremes(bad=GRAY),
             vmin=low,
             vmax=high,
         )
-        self.image_.set_cmap(self.image_.cmap.with_extremes(bad=GRAY))
-        self._draw_margins(order)
-        self._write_title()
-        shown = style.thinned(m, style.size_in_points(self.ax_)[0] / FEATURE_POINTS)
-        labels = style.names_at(self.feature_names, shown)
-        self.ax_.set_xticks(shown + 0.5, labels, rotation=90, fontsize=6.5)
-        self.ax_.tick_params(axis="x", length=2)
-        sizes = pictures.sizes_in_words(self.labels, np.max(self.labels) + 1, self.weights)
-        words = [f"{k} ({size})" for k, size in enumerate(sizes)]
-        self.case_axis_ = style.name_rows(self.ax_, self.labels, words, self.names, order)
-        return self
+        bar = {"ax": self.ax_, "shrink": 0.5, "aspect": 25, "pad": 0.02, "extend": "both"}
+        self.colorbar_ = self.figure_.colorbar(self.image_, **bar)
+        self.colorbar_.set_label("standardized value", fontsize=8)
+        self.colorbar_.ax.tick_params(labelsize=8)
 
     def _draw_margins(self, order: np.ndarray) -> None:
-        """Mark outliers on the right, and divide the clusters."""
-        m, outlying = self.values.shape[1], np.flatnonzero(self.outliers[order]) + 0.5
-        look = {"ls": "none", "marker": "<", "ms": 4, "mew": 0, "color": INK}
+        """Draw a strip of clusters on the left, mark outliers on the right, divide the clusters."""
+        (n, m), sizes = self.values.shape, np.bincount(self.labels)
+        strip, ends = 0.025 * m, np.cumsum(sizes)
+        colors = cluster_colors(len(sizes))
+        left: dict[str, Any] = {"left": -1.5 * strip, "align": "edge", "color": colors}
+        self.strip_ = self.ax_.barh(ends - sizes, strip, sizes, **left)
+        outlying = np.flatnonzero(self.outliers[order]) + 0.5
+        look: dict[str, Any] = {"ls": "none", "marker": "<", "ms": 4, "mew": 0, "color": INK}
         (self.marks_,) = self.ax_.plot(np.full(len(outlying), 1.015 * m), outlying, **look)
-        sizes = np.bincount(self.labels)
-        ends = np.cumsum(sizes)[:-1][sizes[1:] > 0]
-        self.ax_.hlines(ends, 0, m, color="white", linewidth=1)
-        self.ax_.set(xlim=(self.ax_.get_xlim()[0], 1.03 * m), ylim=(len(self.labels), 0))
+        self.ax_.hlines(ends[:-1][sizes[1:] > 0], 0, m, color="white", linewidth=1)
+        self.ax_.set(xlim=(-1.5 * strip, 1.03 * m), ylim=(n, 0))
+        self.ax_.spines[:].set_visible(False)
 
     def _write_title(self) -> None:
         n, m = self.values.shape
@@ -169,6 +172,28 @@ class HeatmapDisplay:
         missing = ", gray: missing" if np.isnan(self.values).any() else ""
         some = f"rows: {shown:,} of them, evenly spaced" if shown < n else ""
         style.headline(self.ax_, what, marks + missing, some)
+
+    def _write_names(self, order: np.ndarray) -> None:
+        """Name features below, clusters on the left, and on the right cases where there is room."""
+        (width, height), (n, m) = style.size_in_points(self.ax_), self.values.shape
+        shown = style.thinned(m, width / FEATURE_POINTS)
+        names = style.names_at(self.feature_names, shown)
+        self.ax_.set_xticks(shown + 0.5, names, rotation=90, fontsize=6.5)
+        sizes = np.bincount(self.labels)
+        words = pictures.sizes_in_words(self.labels, len(sizes), self.weights)
+        used = np.flatnonzero(sizes)
+        middles = (np.cumsum(sizes) - sizes / 2)[used]
+        places = style.spread_out(middles, CLUSTER_POINTS * n / height)
+        self.ax_.set_yticks(places, [f"{k} ({words[k]})" for k in used], fontsize=8)
+        self.ax_.tick_params(axis="x", length=2)
+        self.ax_.tick_params(axis="y", length=0)
+        self.ax_.set_ylabel("cluster")
+        shown = style.thinned(n, height / CASE_POINTS)
+        self.case_axis_ = self.ax_.secondary_yaxis("right")
+        names = style.names_at(self.names, order[shown])
+        self.case_axis_.set_yticks(shown + 0.5, names, fontsize=5.5)
+        self.case_axis_.tick_params(length=2)
+        self.case_axis_.spines[:].set_visible(False)
 
 
 @dataclass(eq=False, repr=False)
@@ -230,7 +255,9 @@ class CellsDisplay:
     def plot(self, ax: Any = None) -> Self:
         """Draw the cells in ``ax``, or in a new figure."""
         self.ax_, self.figure_ = style.open_axes(ax, 7, 4.5)
-        rows, ends = pictures.rows_by_cluster(self.labels), np.cumsum(np.bincount(self.labels))
+        # The row of each case: by cluster, and within clusters in the order of the table.
+        rows = np.argsort(np.argsort(self.labels, kind="stable"))
+        ends = np.cumsum(np.bincount(self.labels))
         colors = [
             (PALETTE[5 if scale > 0 else 0], min(max(abs(scale) / FAR, 0.3), 1.0))
             for scale in self.scales
@@ -244,107 +271,4 @@ class CellsDisplay:
         self.ax_.set(xlabel="feature", ylabel="case, sorted by cluster")
         title = f"{count(len(self.cases), 'cell')} of {n:,} x {p:,} outlying"
         style.headline(self.ax_, title, "blue below the center, vermilion above")
-        return self
-
-
-@dataclass(eq=False, repr=False)
-class ConsensusDisplay:
-    """One row and one column per case: how often half-samples give two cases the same cluster.
-
-    Cases are ordered by cluster and then by their stability, the most stable first. Stable clusters
-    are dark squares on a white ground. A case that changes its cluster is a pale line at the end of
-    its square, and two clusters that are joined now and then have a pale square in common. Of many
-    cases, evenly spaced ones in this order are drawn.
-
-    Parameters
-    ----------
-    consensus : ndarray of shape (n_shown, n_shown)
-        The shares, in any order of the cases.
-    labels : ndarray of int of shape (n_shown,)
-        Clusters.
-    stability : ndarray of shape (n_shown,)
-        Stability of the cases, which orders them within clusters.
-    names : array-like of shape (n_shown,), default=None
-        Names of the cases; None for numbers.
-    n_cases : int, default=None
-        Number of the cases that these are drawn from; None if these are all.
-
-    Attributes
-    ----------
-    ax_, figure_ : Axes and Figure
-        Where it was drawn.
-    image_ : AxesImage
-        The shares.
-    colorbar_ : Colorbar
-    order_ : ndarray of int
-        The cases from top to bottom.
-    strip_ : BarContainer
-        The clusters, on the left.
-    case_axis_ : SecondaryAxis
-        Names of cases, on the right.
-    """
-
-    consensus: Any
-    labels: Any
-    stability: Any
-    _: KW_ONLY
-    names: Any = None
-    n_cases: int | None = None
-
-    @classmethod
-    def from_estimator(cls, search: Any, *, max_cases: int = 500, ax: Any = None) -> Self:
-        """Draw how the cases of a search stay together.
-
-        Parameters
-        ----------
-        search : Stability
-            A fitted search.
-        max_cases : int, default=500
-            Largest number of cases to draw.
-        ax : Axes, default=None
-            Where to draw; None for a new figure.
-
-        Returns
-        -------
-        display : ConsensusDisplay
-        """
-        check_integer("max_cases", max_cases, 1)
-        style.check_stability(search, cls.__name__)
-        model, used = search.best_estimator_, search.samples_used_
-        labels, stability = to_numpy(model.labels_)[used], search.case_stability_
-        order = np.lexsort((-stability, labels))
-        shown = order[style.thinned(len(order), max_cases)]
-        halves = search.half_labels_[:, shown]
-        together = np.zeros((len(shown), len(shown)))
-        for half in halves:  # one at a time: a matrix of all cases would not fit into memory
-            together += half[:, None] == half
-        return cls(
-            together / len(halves),
-            labels[shown],
-            stability[shown],
-            names=np.asarray(case_names(model), object)[used[shown]],
-            n_cases=len(order),
-        ).plot(ax)
-
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the shares in ``ax``, or in a new figure."""
-        self.ax_, self.figure_ = style.open_axes(ax, 6.8, 5.6)
-        self.order_ = np.lexsort((-np.asarray(self.stability), self.labels))
-        n, shares = len(self.order_), np.asarray(self.consensus)[np.ix_(self.order_, self.order_)]
-        self.image_, self.colorbar_, self.strip_ = style.draw_table(
-            self.ax_,
-            shares,
-            self.labels,
-            {"label": "share of half-samples together"},
-            cmap="Blues",
-            vmin=0,
-            vmax=1,
-        )
-        self.ax_.set_xticks([])
-        n_cases, clusters = self.n_cases or n, np.unique(self.labels)
-        some = f"rows: {n:,} of them, evenly spaced" if n < n_cases else ""
-        what = f"{count(n_cases, 'case')} in {count(len(clusters), 'cluster')}"
-        style.headline(self.ax_, f"{what}: together in half-samples", some)
-        words = [str(k) for k in range(clusters.max() + 1)]
-        self.case_axis_ = style.name_rows(self.ax_, self.labels, words, self.names, self.order_)
         return self

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 
 from rskc.engines.arrays import ArrayOps, Sums
 from rskc.engines.cells import BoundedEngine
-from rskc.engines.contract import Assignment, Engine, Partitions, Remaining, Summed, Table
+from rskc.engines.contract import Assignment, Engine, Partitions, Summed, Table
 from rskc.engines.memory import Frame, MemoryEngine, passes_info
 from rskc.engines.sparse import SparseEngine, is_better_dense
 from rskc.exceptions import unobserved_error
@@ -25,7 +25,6 @@ __all__ = [
     "Frame",
     "MemoryEngine",
     "Partitions",
-    "Remaining",
     "SparseEngine",
     "Summed",
     "Sums",

@@ -11,9 +11,9 @@ rules trim in part keeps the lesser of two parts, as copies would, of which the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -32,14 +32,13 @@ KEY_BITS, EXACT_BITS = 30, 52
 class PartlyTrimmed:
     """Groups or a mask (runs, n) or (n,) with some cases that are trimmed in part.
 
-    ``array`` has the label of such a case, or False. ``cut`` (runs, slots) are their numbers, -1
-    for none, and ``left`` what is kept of their masses; both are NumPy's. It is indexed by runs and
-    compared as the array is.
+    ``array`` has the label of such a case, or False, and ``kept`` what is left of the mass of each
+    case: all of it, but where it is trimmed in part. It is indexed by runs and compared as the
+    array is.
     """
 
     array: Any
-    cut: np.ndarray
-    left: np.ndarray
+    kept: Any
 
     __array_ufunc__ = None  # plain masks leave | and & to this class
 
@@ -52,25 +51,27 @@ class PartlyTrimmed:
         return self.array.shape[0]
 
     def __getitem__(self, key: Any) -> PartlyTrimmed:
-        runs = key[0] if isinstance(key, tuple) else key
-        runs = runs if isinstance(runs, slice | np.ndarray) else slice(None)  # else the only one
-        return PartlyTrimmed(self.array[key], self.cut[runs], self.left[runs])
+        return PartlyTrimmed(self.array[key], self.kept[key])
 
     def __lt__(self, number: float) -> PartlyTrimmed:
-        return PartlyTrimmed(self.array < number, self.cut, self.left)
+        return PartlyTrimmed(self.array < number, self.kept)
 
     def __or__(self, other: Any) -> PartlyTrimmed:
-        return PartlyTrimmed(self.array | labels_of(other), *joined(self, other))
+        kept = self.kept
+        if isinstance(other, PartlyTrimmed):
+            kept, less = kept + 0.0, other.kept < kept  # a copy
+            kept[less] = other.kept[less]
+        return PartlyTrimmed(self.array | labels_of(other), kept)
 
-    def __and__(self, other: Any) -> PartlyTrimmed:
+    def __and__(self, other: Any) -> Any:
         if isinstance(other, PartlyTrimmed):  # what one trims in part is hardly so by both
-            return PartlyTrimmed(self.array & other.array, *_no_slots(len(self.cut)))
-        return PartlyTrimmed(self.array & other, self.cut, self.left)
+            return self.array & other.array
+        return PartlyTrimmed(self.array & other, self.kept)
 
     __ror__, __rand__ = __or__, __and__
 
-    def __invert__(self) -> PartlyTrimmed:
-        return PartlyTrimmed(~self.array, *_no_slots(len(self.cut)))
+    def __invert__(self) -> Any:
+        return ~self.array
 
 
 def labels_of(groups: Any) -> Any:
@@ -80,58 +81,38 @@ def labels_of(groups: Any) -> Any:
 
 def with_labels(groups: Any, labels: Any) -> Any:
     """Return other labels, with the same cases trimmed in part."""
+    return PartlyTrimmed(labels, groups.kept) if isinstance(groups, PartlyTrimmed) else labels
+
+
+def each_part(function: Callable[[Any], Any], groups: Any) -> Any:
+    """Return what a function makes of groups or a mask, and of what is kept of masses."""
     if isinstance(groups, PartlyTrimmed):
-        return PartlyTrimmed(labels, groups.cut, groups.left)
-    return labels
+        return PartlyTrimmed(function(groups.array), function(groups.kept))
+    return function(groups)
 
 
-def slots_of(groups: Any) -> tuple[np.ndarray, np.ndarray] | None:
+def with_cuts(groups: Any, masses: np.ndarray | None, cut: np.ndarray, left: np.ndarray) -> Any:
+    """Return groups with what is left of the mass of one case of each run.
+
+    Its number (runs, 1) is -1 for none. Without masses there is no such case.
+    """
+    if masses is None:
+        return groups
+    kept, (run,) = np.tile(masses, (len(groups), 1)), np.nonzero(cut[:, 0] >= 0)
+    kept[run, cut[run, 0]] = left[run, 0]
+    return PartlyTrimmed(groups, kept)
+
+
+def slots_of(groups: Any, masses: Any) -> tuple[np.ndarray, np.ndarray] | None:
     """Return cut and left (runs, slots) as the passes take them; None where there are none."""
     if not isinstance(groups, PartlyTrimmed):
         return None
-    return np.ascontiguousarray(groups.cut), np.ascontiguousarray(groups.left)
-
-
-def _no_slots(runs: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.empty((runs, 0), np.int64), np.empty((runs, 0))
-
-
-def joined(one: Any, other: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of the cases that either has trimmed in part, and what both keep."""
-    if not isinstance(other, PartlyTrimmed):
-        return (one.cut, one.left) if isinstance(one, PartlyTrimmed) else _no_slots(1)
-    if not isinstance(one, PartlyTrimmed):
-        return other.cut, other.left
-    if one.cut.shape[1] == 0 and len(one.cut) <= len(other.cut):
-        return other.cut, other.left
-    same = (one.cut[:, :, None] == other.cut[:, None, :]) & (one.cut[:, :, None] >= 0)
-    least = np.where(same, other.left[:, None, :], np.inf).min(axis=2, initial=np.inf)
-    others = np.where(same.any(axis=1), -1, other.cut)
-    used = (others >= 0).any(axis=0)
-    cuts = np.broadcast_to(one.cut, (len(others), one.cut.shape[1])), others[:, used]
-    lefts = np.minimum(one.left, least), np.broadcast_to(other.left, others.shape)[:, used]
-    runs = max(len(part) for part in (*cuts, *lefts))
-    return side_by_side(cuts, runs), side_by_side(lefts, runs)
-
-
-def side_by_side(parts: Sequence[np.ndarray], runs: int) -> np.ndarray:
-    """Join the slots of parts, each of which has one row or one for each run."""
-    return np.hstack([np.broadcast_to(part, (runs, part.shape[1])) for part in parts])
-
-
-def joined_runs(parts: Sequence[Any], array: Any) -> Any:
-    """Return an array with the runs of all parts, and what of these is trimmed in part."""
-    if not any(isinstance(part, PartlyTrimmed) for part in parts):
-        return array
-    slots = [joined(part, None) for part in parts]
-    width = max(cut.shape[1] for cut, _ in slots)
-    shape = array.shape[0], width
+    run, case = np.nonzero(groups.kept != masses)
+    slot = np.arange(len(run)) - np.searchsorted(run, run)
+    shape = len(groups), slot.max(initial=-1) + 1
     cut, left = np.full(shape, -1), np.zeros(shape)
-    first = 0
-    for part, (own_cut, own_left) in zip(parts, slots, strict=True):
-        place = slice(first, first := first + part.shape[0]), slice(own_cut.shape[1])
-        cut[place], left[place] = own_cut, own_left
-    return PartlyTrimmed(array, cut, left)
+    cut[run, slot], left[run, slot] = case, groups.kept[run, case]
+    return cut, left
 
 
 class Cuts(NamedTuple):
@@ -147,27 +128,6 @@ NO_CASES = np.empty(0, np.int64)
 NO_CUTS = Cuts(NO_CASES, NO_CASES, NO_CASES, np.empty(0))
 
 
-def parts_differ(groups: Any, others: Any) -> Any:
-    """Return whether runs differ in the cases that are trimmed in part: (runs,), or 0 for none."""
-    one, other = (joined(array, None) for array in (groups, others))
-    if one[0].shape != other[0].shape:
-        used = [(cut >= 0).sum(axis=1) for cut, _ in (one, other)]
-        return (used[0] != used[1]).astype(np.int64)
-    moved = (one[0] != other[0]) | ((one[0] >= 0) & (np.abs(one[1] - other[1]) > SAME_PART))
-    return moved.any(axis=1).astype(np.int64)
-
-
-def slots_in_order(array: Any, runs: int) -> np.ndarray:
-    """Return numbers and parts (runs, slots, 2), those in use first."""
-    if not isinstance(array, PartlyTrimmed):
-        return np.empty((runs, 0, 2))
-    pairs = np.empty((*array.cut.shape, 2))
-    pairs[:, :, 0], pairs[:, :, 1] = array.cut, np.where(array.cut < 0, 0.0, array.left)
-    pairs = pairs[:, (array.cut >= 0).any(axis=0)]
-    order = np.argsort(-pairs[:, :, 0], axis=1, kind="stable")
-    return np.take_along_axis(pairs, order[:, :, None], axis=1)
-
-
 # ---- Empty clusters: which cases they get
 
 
@@ -178,15 +138,6 @@ class Candidates(NamedTuple):
     costs: np.ndarray
     groups: np.ndarray
     masses: np.ndarray
-
-
-def wanted_candidates(counts: np.ndarray) -> list[tuple[int, int]]:
-    """Return the runs with empty clusters, and how many cases of each may have to move.
-
-    That is one for each empty cluster, and those that are alone.
-    """
-    empty = np.count_nonzero(counts == 0, axis=1)
-    return [(int(run), counts.shape[1] + int(empty[run])) for run in np.flatnonzero(empty)]
 
 
 def fill_from(found: Candidates, counts: np.ndarray) -> list[tuple[int, int]]:
@@ -251,9 +202,12 @@ class Sums:
         return self.totals / above_0(self.counts)[:, :, None]
 
     def between(self) -> np.ndarray:
-        """Return B_j = sum_k n_k (mean_kj - mean_j)^2, a row for each run."""
-        mean = self.totals.sum(axis=1) / above_0(self.counts.sum(axis=1))[:, None]
-        return np.einsum("rk,rkj->rj", self.counts, (self.means() - mean[:, None, :]) ** 2)
+        """Return B_j = sum_k n_k (mean_kj - mean_j)^2, a row for each run.
+
+        Where cells are missing, as if every case had observed all features that it is judged by.
+        """
+        means, mean = self._means_and_mean()
+        return (self.halves()[1] * (means - mean) ** 2).sum(axis=1)
 
     def n_kept(self) -> float:
         """Return how many cases the only run has in its groups, an int where that is whole."""
@@ -263,6 +217,12 @@ class Sums:
     def halves(self) -> tuple[np.ndarray, np.ndarray]:
         """Return totals (runs, K, p), and the number of cells (runs, K, 1 or p) in each."""
         return self.totals, self.counts[:, :, None]
+
+    def _means_and_mean(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the means (runs, K, p), 0 where there is none, and those of all clusters."""
+        values, cells = self.halves()
+        means = np.where(cells > NO_MASS, values, 0.0) / above_0(cells)
+        return means, (values.sum(axis=1) / above_0(cells.sum(axis=1)))[:, None, :]
 
     def of_runs(self, index: np.ndarray | slice) -> Self:
         """Return the sums of some of the runs: a copy, or for a slice a view."""
@@ -285,21 +245,10 @@ class MissingSums(Sums):
         means = np.where(cells > NO_MASS, cells, np.nan)
         return np.divide(values, means, out=means)
 
-    def between(self) -> np.ndarray:
-        """Return B_j as if every case had observed all features that it is judged by."""
-        means, mean = self._means_and_mean()
-        return np.einsum("rkj,rkj->rj", self.halves()[1], (means - mean) ** 2)
-
     def factored_between(self, first: np.ndarray, zeroth: np.ndarray) -> np.ndarray:
         """Return B_j from sums (runs, K, p) of f x, and of f over observed cells."""
         means, mean = self._means_and_mean()
         return (2 * first * (means - mean) + zeroth * (mean**2 - means**2)).sum(axis=1)
-
-    def _means_and_mean(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the means (runs, K, p), 0 where there is none, and those of all clusters."""
-        values, cells = self.halves()
-        means = np.where(cells > NO_MASS, values, 0.0) / above_0(cells)
-        return means, (values.sum(axis=1) / above_0(cells.sum(axis=1)))[:, None, :]
 
 
 # ---- Arrays of an engine
@@ -331,30 +280,21 @@ class ArrayOps:
 
     def gathered(self, groups: Any) -> Any:
         """Return groups or a mask in memory, with what is known of cases trimmed in part."""
-        return with_labels(groups, self.to_numpy(groups))
+        return each_part(self.to_numpy, groups)
 
     def from_numpy(self, array: Any) -> Any:
         """Return an array (n,) or (runs, n) as the engine has them."""
-        return with_labels(array, self.asarray(labels_of(array)))
+        return each_part(self.asarray, array)
 
     def take(self, array: Any, runs: np.ndarray | slice) -> Any:
         """Return some of the runs."""
         return array[runs]
 
-    def lesser(self, costs: Any, others: Any) -> Any:
-        """Return the lesser of two costs of each case and run; of seeding tables."""
-        return self.xp.where(costs < others, costs, others)
-
-    def put(self, array: Any, run: np.ndarray, case: np.ndarray, values: np.ndarray) -> Any:
-        """Return a copy with other values in some places."""
-        array = np.array(array)
-        array[run, case] = values
-        return array
-
-    def values_at(self, array: Any, run: np.ndarray, case: np.ndarray) -> np.ndarray:
-        """Return the values in some places, in memory."""
-        flat = self.xp.reshape(array, (-1,))
-        return self.to_numpy(self.xp.take(flat, self.asarray(run * array.shape[1] + case)))
+    def with_changes(self, groups: Any, changes: list) -> Any:
+        """Return a copy of groups in which some cases, (run, case, group) each, have another."""
+        labels, places = np.array(labels_of(groups)), np.array(changes, np.int64).reshape(-1, 3)
+        labels[places[:, 0], places[:, 1]] = places[:, 2]
+        return with_labels(groups, labels)
 
     def _of_groups(self, labels: Any, K: int, values: Any) -> np.ndarray:
         """Sum values (n,), or count, over the trimmed cases and over each group: (runs, 1 + K)."""
@@ -366,28 +306,15 @@ class ArrayOps:
         """Return the random numbers of some of n cases."""
         return case_numbers(first, last, n)
 
-    def _costliest(self, labels: Any, costs: Any, run: int, most: int) -> Candidates:
-        """Return the kept cases (of n) that cost most, the lower number first where they tie."""
-        paid = np.where(labels[run] < 0, 0, costs[run])
-        numbers = np.argsort(-paid, kind="stable")[:most]
-        return Candidates(numbers, paid[numbers], labels[run, numbers], self.masses_at(numbers))
-
     def _drawn(self, chances: Any, uniforms: np.ndarray) -> np.ndarray:
         """Draw in proportion to chances (runs, n); where all are 0, any case."""
         cases = np.empty((len(chances), uniforms.shape[-1]), np.int64)
         PASSES.draw(*map(np.ascontiguousarray, (chances, uniforms)), cases)
         return cases
 
-    def _total(self, costs: Any, out: Any) -> float:
-        return float(costs[~out].sum())
-
-    def _median(self, values: Any) -> float:
-        return float(np.median(values))
-
     def _middle(self, values: Any, masses: Any) -> float:
-        if masses is None:
-            return self._median(values)
-        return weighted_median(values, masses, self.xp)
+        """Return the median of values (m,), by mass where there are masses."""
+        return weighted_median(values, masses) if masses is not None else float(np.median(values))
 
     def cube_roots(self, costs: Any, groups: Any, factors: np.ndarray) -> Any:
         """Return the cube roots of costs (n,), those of each group times its factor (K,) first."""
@@ -398,7 +325,9 @@ class ArrayOps:
     def join(self, parts: Sequence[Any]) -> Any:
         """Return the runs of all parts."""
         array = self.concatenate([labels_of(part) for part in parts])
-        return array if self.masses is None else joined_runs(parts, array)
+        if not any(isinstance(part, PartlyTrimmed) for part in parts):
+            return array
+        return PartlyTrimmed(array, self.concatenate([self.kept_masses(part) for part in parts]))
 
     # ---- Groups and masks
 
@@ -406,40 +335,33 @@ class ArrayOps:
         """Return the groups with -1 for the cases of a mask (n,) or (runs, n)."""
         labels = labels_of(groups)
         array = self.xp.where(labels_of(out), self.xp.full_like(labels[..., :1], -1), labels)
-        if not (isinstance(groups, PartlyTrimmed) or isinstance(out, PartlyTrimmed)):
+        kept = [part.kept for part in (groups, out) if isinstance(part, PartlyTrimmed)]
+        if not kept:
             return array
-        cut, left = joined(groups, out)
-        shape = array.shape[0] if array.ndim == 2 else 1, cut.shape[1]
-        return PartlyTrimmed(array, np.broadcast_to(cut, shape), np.broadcast_to(left, shape))
+        return PartlyTrimmed(array, reduce(self.xp.minimum, kept, self.kept_masses(array)))
 
     def as_mask(self, array: Any) -> Any:
         """Return a mask (n,) in which a case that is trimmed in part is named with the others."""
-        if not isinstance(array, PartlyTrimmed):
-            return array
-        cut = array.cut[array.cut >= 0]
-        mask = array.array[None, ...]
-        return self.put(mask, np.zeros_like(cut), cut, np.ones(len(cut), bool))[0, ...]
+        if isinstance(array, PartlyTrimmed):
+            return array.array | (array.kept < self.masses)
+        return array
 
     def cuts(self, groups: Any) -> Cuts:
         """Return the cases that are trimmed in part, of those in a group."""
-        if not isinstance(groups, PartlyTrimmed) or not (groups.cut >= 0).any():
+        if not isinstance(groups, PartlyTrimmed):
             return NO_CUTS
-        run, slot = np.nonzero(groups.cut >= 0)
-        case, left = groups.cut[run, slot], groups.left[run, slot]
-        labels = self.values_at(groups.array, run, case).astype(np.int64)
-        member = labels >= 0
-        gone = self.masses_at(case) - left
-        return Cuts(run[member], case[member], labels[member], gone[member])
+        found = self.xp.nonzero((groups.array >= 0) & (groups.kept < self.masses))
+        run, case = map(self.to_numpy, found)
+        places, parts = self.asarray(run * groups.shape[1] + case), (groups.array, groups.kept)
+        values = (self.xp.take(self.xp.reshape(part, (-1,)), places) for part in parts)
+        labels, left = map(self.to_numpy, values)
+        return Cuts(run, case, labels.astype(np.int64), self.masses_at(case) - left)
 
     def kept_masses(self, groups: Any) -> Any:
-        """Return the masses (runs, n) that cases in a group have left; None where all count 1."""
-        if self.masses is None:
-            return None
-        masses = self.xp.broadcast_to(self.masses[None, :], groups.shape)
-        cuts = self.cuts(groups)
-        if len(cuts.run) == 0:
-            return masses
-        return self.put(masses, cuts.run, cuts.case, self.masses_at(cuts.case) - cuts.gone)
+        """Return the masses that cases in a group have left; None where all count 1."""
+        if self.masses is None or isinstance(groups, PartlyTrimmed):
+            return None if self.masses is None else groups.kept
+        return self.xp.broadcast_to(self.masses, groups.shape)
 
     def kept_shares(self, groups: Any) -> np.ndarray:
         """Return the shares of cases in groups (n,) that are kept: 1, but where trimmed in part."""
@@ -462,49 +384,58 @@ class ArrayOps:
         """Count the cases of each run that are in another group."""
         different = labels_of(groups) != labels_of(others)
         found = self.to_numpy(self.xp.count_nonzero(different, axis=1))
-        return found if self.masses is None else found + parts_differ(groups, others)
+        if not (isinstance(groups, PartlyTrimmed) or isinstance(others, PartlyTrimmed)):
+            return found
+        change = self.kept_masses(groups) - self.kept_masses(others)
+        return found + self.to_numpy(self.xp.any(self.xp.abs(change) > SAME_PART, axis=1))
 
     def keys(self, groups: Any, K: int, masks: Any = None) -> list[bytes]:
         """Return a key for each run, whatever the numbers of its groups; for its mask too."""
         return joined_keys([self.key_sums(0, groups, masks, K=K, n=groups.shape[1])])
 
-    def key_sums(self, first: int, groups: Any, masks: Any = None, *, K: int, n: int) -> tuple:
+    def key_sums(self, first: int, groups: Any, masks: Any = None, *, K: int, n: int) -> list:
         """Return sums of the random numbers of cases from the first, by group and over masks.
 
-        And the cases that are trimmed in part.
+        And what is trimmed in part of their masses, times these numbers.
         """
         xp, last = self.xp, first + groups.shape[1]
-        sums = [self._of_groups(labels_of(groups), K, self._numbers_of(first, last, n))]
+        numbers = self._numbers_of(first, last, n)
+        sums, amounts = [self._of_groups(labels_of(groups), K, numbers)], []
         if masks is not None:
-            numbers = xp.flip(self._numbers_of(n - last, n - first, n))
-            marked = xp.where(labels_of(masks), numbers, xp.zeros_like(numbers))
-            sums.append(self.to_numpy(xp.sum(marked, axis=1)))
-        slots = [slots_in_order(each, len(sums[0])) for each in (groups, masks)]
-        for pairs in slots:
-            pairs[:, :, 0] += np.where(pairs[:, :, 0] >= 0, first, 0)
-        return sums, slots
+            flipped = xp.flip(self._numbers_of(n - last, n - first, n))
+            amounts = [xp.where(labels_of(masks), flipped, xp.zeros_like(flipped))]
+        for part in (groups, masks):
+            if isinstance(part, PartlyTrimmed):
+                amounts.append(numbers * xp.round((self.masses - part.kept) * 1e6))
+        return sums + [self.to_numpy(xp.sum(amount, axis=1)) for amount in amounts]
 
     def fill_empty(self, groups: Any, counts: np.ndarray, costs: Any) -> Any:
         """Give each empty group the case that costs most where it is, if it costs anything.
 
         Cases that are trimmed in part stay where they are.
         """
-        wanted, changes = wanted_candidates(counts), []
+        empty, changes = np.count_nonzero(counts == 0, axis=1), []
+        # One may have to move for each empty cluster, and others are alone.
+        wanted = [(int(run), counts.shape[1] + int(empty[run])) for run in np.flatnonzero(empty)]
         for (run, _), found in zip(wanted, self.candidates(groups, costs, wanted), strict=True):
             changes += [(run, case, k) for case, k in fill_from(found, counts[run])]
         return self.with_changes(groups, changes)
 
     def candidates(self, groups: Any, costs: Any, wanted: list) -> list[Candidates]:
-        """Return the cases that cost most in some runs, as many of each as wanted."""
-        labels, cuts = labels_of(groups), self.cuts(groups)
-        if len(cuts.run):
-            labels = self.put(labels, cuts.run, cuts.case, np.full(len(cuts.run), -1, np.int32))
-        return [self._costliest(labels, costs, run, most) for run, most in wanted]
+        """Return the kept cases that cost most in some runs, as many of each as wanted.
 
-    def with_changes(self, groups: Any, changes: list) -> Any:
-        """Return a copy of groups in which some cases, (run, case, group) each, have another."""
-        run, case, k = np.array(changes, np.int64).reshape(-1, 3).T
-        return with_labels(groups, self.put(labels_of(groups), run, case, k))
+        The lower number goes first where they tie.
+        """
+        labels, found = labels_of(groups), []
+        if isinstance(groups, PartlyTrimmed):
+            labels = self.without(labels, groups.kept < self.masses)
+        for run, most in wanted:
+            own, paid = self.to_numpy(labels[run, :]), self.to_numpy(costs[run, :])
+            paid = np.where(own < 0, 0, paid)
+            numbers = np.argsort(-paid, kind="stable")[:most]
+            masses = self.masses_at(numbers)
+            found.append(Candidates(numbers, paid[numbers], own[numbers], masses))
+        return found
 
     def draw(self, costs: Any, groups: Any, uniforms: np.ndarray) -> np.ndarray:
         """Draw a case for each uniform number (runs, m), among those in a group.
@@ -517,7 +448,7 @@ class ArrayOps:
         if self.masses is not None:
             chances = chances * self.kept_masses(groups)
             none = xp.sum(chances, axis=1, keepdims=True) == 0
-            chances = xp.where(none, xp.broadcast_to(self.masses[None, :], chances.shape), chances)
+            chances = xp.where(none, self.kept_masses(chances), chances)
         return self._drawn(chances, uniforms)
 
     def first_members(self, groups: Any, k: int, most: int) -> np.ndarray:
@@ -532,8 +463,7 @@ class ArrayOps:
 
     def number(self, mask: Any) -> int:
         """Count the cases of a mask (n,), those that are trimmed in part too."""
-        found = int(self.xp.count_nonzero(labels_of(mask)))
-        return found + int((joined(mask, None)[0] >= 0).sum())
+        return int(self.xp.count_nonzero(self.as_mask(mask)))
 
     def count(self, mask: Any) -> float:
         """Count the cases of a mask (n,), or sum their masses."""
@@ -543,16 +473,12 @@ class ArrayOps:
 
     def total(self, costs: Any, out: Any) -> float:
         """Sum the costs (n,) of the cases that are not in the mask."""
-        if self.masses is None:
-            return self._total(costs, out)
-        total = self._total(costs * self.masses, labels_of(out))
+        total = costs if self.masses is None else costs * self.masses
+        total = float(self.xp.sum(total[~labels_of(out)]))
         if not isinstance(out, PartlyTrimmed):
             return total
-        case = out.cut[0][out.cut[0] >= 0]
-        gone = self.masses_at(case) - out.left[0][out.cut[0] >= 0]
-        values = self.values_at(costs[None, ...], np.zeros_like(case), case)
-        hidden = self.values_at(out.array[None, ...], np.zeros_like(case), case)
-        return total - float((gone * values * (hidden == 0)).sum())
+        some = ~out.array & (out.kept < self.masses)
+        return total - float(self.xp.sum((costs * (self.masses - out.kept))[some]))
 
     def middle(self, values: Any) -> float:
         """Return the median of values (n,), or of arrays (runs, n), by mass."""
@@ -599,17 +525,12 @@ def case_numbers(first: int, last: int, n: int) -> np.ndarray:
     return ((z ^ (z >> np.uint64(31))) >> np.uint64(64 - bits)).astype(np.float64)
 
 
-def joined_keys(found: list[tuple]) -> list[bytes]:
+def joined_keys(found: list[list]) -> list[bytes]:
     """Make keys of the sums (runs, 1 + K) of the numbers of trimmed cases and of each group.
 
-    Sorted, they do not depend on how the groups are numbered. Those over masks (runs,) may follow,
-    and the cases that are trimmed in part, of each block.
+    Sorted, they do not depend on how the groups are numbered. Other sums (runs,) of each block may
+    follow.
     """
-    sums, slots = zip(*found, strict=True)
-    groups, *marks = (np.sum(column, axis=0) for column in zip(*sums, strict=True))
+    groups, *others = (np.sum(column, axis=0) for column in zip(*found, strict=True))
     groups[:, 1:].sort(axis=1)
-    rows = np.column_stack([groups, *marks])
-    parts = [part.round(6) for pairs in slots for part in pairs]
-    return [
-        row.tobytes() + b"".join(p[run].tobytes() for p in parts) for run, row in enumerate(rows)
-    ]
+    return [row.tobytes() for row in np.column_stack([groups, *others])]

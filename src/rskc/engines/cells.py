@@ -133,7 +133,7 @@ class _Bounds:
         """
         labels = self._engine.arrays.to_numpy(groups)
         parted = isinstance(groups, PartlyTrimmed)
-        parts = (groups.cut.tobytes(), groups.left.tobytes()) if parted else None
+        parts = groups.kept.tobytes() if parted else None
         key = K, labels.tobytes(), parts
         sums = self._latest.get(key, lambda: self._summed(groups, len(labels), K))
         return sums.of_runs(np.arange(len(labels)))  # a copy: sums may be changed
@@ -173,7 +173,7 @@ class BoundedTable(_Bounds, Table):
         return BoundedTable(self._engine, self._features, self._limits, plain, weights)
 
     def place(self, centers):
-        return self._engine.place(centers)[:, :, self._features]  # and cut nothing off
+        return self._engine.frame.place(centers)[:, :, self._features]  # and cut nothing off
 
     def assign(self, centers):
         engine, shape = self._engine, (len(centers), self.n_cases)
@@ -208,7 +208,7 @@ class BoundedEngine(_Bounds, Engine):
     def part(self, cases, masses=None):
         return BoundedEngine(self._engine.part(cases, masses), self.limits)
 
-    def table(self, weights):
+    def table(self, weights, dtype=None):
         columns = np.flatnonzero(weights.any(axis=0))
         plain, weights = self._engine.table(weights), np.ascontiguousarray(weights[:, columns])
         return BoundedTable(self._engine, columns, self._limits[columns], plain, weights)

@@ -122,13 +122,6 @@ class Partitions:
         return self.take(runs[np.argsort(self.within[runs], kind="stable")[:most]])
 
 
-class Farthest(NamedTuple):
-    """The cases at the largest distances, and the largest distance of each run."""
-
-    mask: Any  # (runs, n)
-    distance: np.ndarray  # (runs,)
-
-
 class Summed(NamedTuple):
     """Groups, and the sums of each over the columns of a table, or over all features."""
 
@@ -372,8 +365,9 @@ class Engine(CaseData):
     # Squared distances (runs, n) of cases to the centers (runs, K, p) of their labels, in the
     # frame, weighted by weights (1 or runs, p).
     distances: Callable[[Any, np.ndarray, np.ndarray], Any]
-    # The m largest distances of each run, the lower case number first where they tie.
-    farthest: Callable[[Any, float], Farthest]
+    # A mask (runs, n) of the m largest distances of each run, the lower case number first where
+    # they tie, and the largest of each run.
+    farthest: Callable[[Any, float], tuple[Any, np.ndarray]]
     _factors: Callable[[np.ndarray], Any]  # all weight / observed weight (runs, n); 0 if blind
     _factored: Callable[[Any, Any, int], Any]  # sums by groups of what has these factors
     lay_out: Callable[[np.ndarray, Any], Any]  # the cells of a table of some columns
@@ -414,9 +408,6 @@ class Engine(CaseData):
         """Return an array that is not of length n as the user gets it."""
         return array
 
-    def expect(self, n_clusters: int, n_trim: float) -> None:
-        """Get ready for problems with so many clusters and trimmed cases."""
-
     def stand_for_more(self, share: float) -> None:
         """Use memory as an engine would of whose cells these are a share: limits shrink as much."""
 
@@ -431,12 +422,8 @@ class Engine(CaseData):
         """Count the cases that differ from one another, up to ``most``."""
         return min(most, len(distinct_rows(self.rows, self.n_cases, most)))
 
-    def place(self, centers: np.ndarray) -> np.ndarray:
-        """Bring centers (runs, K, p) from the space of the data into the frame."""
-        return self.frame.place(centers)
-
     def restore(self, centers: np.ndarray) -> np.ndarray:
-        """Bring them back."""
+        """Bring centers (runs, K, p) from the frame into the space of the data."""
         return (centers / self.frame.factor + self.frame.location).astype(self.dtype)
 
     # ---- What missing cells change
@@ -489,22 +476,25 @@ class Engine(CaseData):
         return assignment.labels[0, ...]
 
     def squared(self, centers: np.ndarray, weights: np.ndarray) -> Any:
-        """Return weighted squared distances (n, K) of all cases to centers (K, p) in the frame.
+        """Return weighted squared distances (n, K) of all cases to centers (K, p).
 
-        They are in the units and the precision of the data.
+        They are in the units and the precision of the data, in whose space the centers are.
         """
-        found = self._to_all(centers, weights) * self.unit
-        return self.xp.asarray(found, dtype=self._type_of_data)
+        return self.in_type_of_data(self._to_all(centers, weights) * self.unit)
 
     def transform(self, centers: np.ndarray, weights: np.ndarray) -> Any:
         """Return their roots, also where the squares overflow the precision of the data."""
         roots = self.xp.sqrt(self._to_all(centers, weights)) / self.frame.factor
-        return self.xp.asarray(roots, dtype=self._type_of_data)
+        return self.in_type_of_data(roots)
+
+    def in_type_of_data(self, array: Any) -> Any:
+        """Return an array in the precision of the data."""
+        return self.xp.asarray(array, dtype=getattr(self.xp, self.dtype.name))
 
     def _to_all(self, centers: np.ndarray, weights: np.ndarray) -> Any:
-        shape, there = (len(centers), self.n_cases), self.arrays.there
-        labels = self.xp.zeros(shape, dtype=self.xp.int32, **there)
-        return self.distances(labels, centers[:, None, :], weights[None]).T
+        shape, placed = (len(centers), self.n_cases), self.frame.place(centers)[:, None, :]
+        labels = self.xp.zeros(shape, dtype=self.xp.int32, **self.arrays.there)
+        return self.distances(labels, placed, weights[None]).T
 
     def sums_near(self, known: Summed | None, groups: Any, K: int) -> Sums:
         """Return sums of groups, where those of groups are known that differ little.
@@ -519,8 +509,7 @@ class Engine(CaseData):
         ``sums``, over all features, are those of the groups; they may be changed in place.
         """
         if m == 0:
-            none = groups < 0
-            return Remaining(none & ~none, groups, sums)
+            return Remaining(groups < -1, groups, sums)  # none
         distances = self.distances(labels, sums.means(), self.equal_weights())
         far, largest = self.farthest(distances, m)
         return self._without(groups, far, largest, sums)
@@ -535,9 +524,14 @@ class Engine(CaseData):
 
     # ---- Tables
 
-    def table(self, weights: np.ndarray) -> Table:
-        """Return the table for weights (1 or runs, p), whose passes are in double precision."""
-        return self.columns_table(weights, self.float64)
+    def table(self, weights: np.ndarray, dtype: Any = None) -> Table:
+        """Return the table for weights (1 or runs, p).
+
+        Passes are in double precision, if no other one is given.
+        """
+        dtype, columns = dtype or self.float64, self._columns(weights)
+        weights, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
+        return self.table_of(self._cells(columns, dtype), weights, place, dtype)
 
     def compact_table(self, weights: np.ndarray, dtype: Any = None) -> Table:
         """Return a table with the same distances and as few columns as possible, for a search.
@@ -546,7 +540,7 @@ class Engine(CaseData):
         """
         dtype = dtype or self.float64
         if not self._can_rotate(weights):
-            return self.columns_table(weights, dtype)
+            return self.table(weights, dtype)
         key = weights.tobytes()
         coordinates = self._rotations.get(key, lambda: gram_coordinates(self._gram(weights)))
         return self._table_of_coordinates(coordinates, dtype)
@@ -555,11 +549,6 @@ class Engine(CaseData):
         """Whether coordinates in the space that the cases span are fewer than the columns."""
         few = len(weights) == 1 and np.count_nonzero(weights) > self.n_cases
         return bool(few) and not self.missing
-
-    def columns_table(self, weights: np.ndarray, dtype: Any) -> Table:
-        columns = self._columns(weights)
-        weights, place = np.ascontiguousarray(weights[:, columns]), Place(columns, self.frame)
-        return self.table_of(self._cells(columns, dtype), weights, place, dtype)
 
     def _cells(self, columns: np.ndarray, dtype: Any) -> Any:
         """Return the cells of a table; the last are kept.
@@ -577,10 +566,6 @@ class Engine(CaseData):
         if small or len(active) <= SUBSET_SHARE * self.n_features:
             return active
         return np.arange(self.n_features)
-
-    @property
-    def _type_of_data(self) -> Any:
-        return self.xp.float32 if self.dtype == np.float32 else self.xp.float64
 
     def _cell_type(self, dtype: Any) -> Any:
         """Return how a table of this precision keeps its cells: those of float32 data stay so."""

@@ -15,11 +15,8 @@ from __future__ import annotations
 
 import os
 import threading
-import time
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from functools import lru_cache
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import joblib
@@ -27,12 +24,11 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from rskc.engines import passes_numpy
-from rskc.engines.arrays import ArrayOps, PartlyTrimmed, Sums, labels_of, slots_of, with_labels
+from rskc.engines.arrays import ArrayOps, Sums, labels_of, slots_of, with_cuts, with_labels
 from rskc.engines.contract import (
     Assignment,
     CaseData,
     Engine,
-    Farthest,
     Grouping,
     Partitions,
     Summed,
@@ -127,17 +123,12 @@ def observed_frame(sample: np.ndarray, column: Callable[[int], np.ndarray] | Non
 #
 # Results do not depend on their number. Long passes over the data have threads of their own, which
 # wait for one another at the end. What consists of runs that take a while each is shared instead:
-# threads of a pool take one part after another, and the thread that asked does too. It never waits
-# for long: a part that another thread has begun, and does not end because other programs keep the
-# CPUs busy, is made again. With two busy processes on two CPUs, where all threads of a pass wait
-# for the last, fits took three times as long with two threads as with one.
+# threads of a pool take one part after another.
 
 # A pass of more multiplications than this has all threads, others one: a millisecond or two.
 LONG_PASS = 50_000_000
 # Work of fewer multiplications is not worth the .1 ms that it takes to wake a thread.
 SHARED_WORK = 20_000_000
-# How long a part may take: as many times as the shortest has taken.
-PATIENCE = 3
 
 
 def usable_threads(wanted: int | None) -> int:
@@ -218,42 +209,16 @@ def team(work: float, n_threads: int) -> int:
 def share(
     work: Callable[[slice], Any], n_runs: int, step: int, n_threads: int, size: float
 ) -> list[Any]:
-    """Return the results of work on runs, so many at a time, made by this thread and others.
+    """Return the results of work on runs, so many at a time, made by some threads.
 
-    Work on some runs may be done twice: it changes nothing, and returns something. ``size`` is how
-    many multiplications all runs take; a few are not worth a part of their own.
+    ``size`` is how many multiplications all runs take; a few are not worth a part of their own.
     """
     step = step if size > SHARED_WORK else max(n_runs, 1)
     parts = [slice(first, min(first + step, n_runs)) for first in range(0, n_runs, step)]
-    others = min(n_threads, len(parts)) - 1
-    if others < 1:
+    if min(n_threads, len(parts)) < 2:
         return [work(part) for part in parts]
-    numbers, results = deque(range(len(parts))), [None] * len(parts)
-    seconds: list[float] = []  # that parts took
-
-    def help_along() -> None:
-        """Make parts while there are some that nobody has taken."""
-        while numbers:
-            try:
-                number, start = numbers.popleft(), time.perf_counter()
-            except IndexError:  # another thread was faster
-                return
-            results[number] = work(parts[number])
-            seconds.append(time.perf_counter() - start)
-
-    helpers = [_pool().submit(help_along) for _ in range(others)]
-    help_along()
-    # Wait for the others as long as a part may take; then make what they have begun. Where a CPU is
-    # given to another program, it is gone for longer than that.
-    busy = [helper for helper in helpers if not helper.cancel()]
-    wait(busy, PATIENCE * min(seconds), FIRST_EXCEPTION)
-    return [work(part) if results[i] is None else results[i] for i, part in enumerate(parts)]
-
-
-@lru_cache(maxsize=1)
-def _pool() -> ThreadPoolExecutor:
-    """Return the threads of this process. A fit after a fork has one, and asks for none."""
-    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="rskc")
+    with ThreadPoolExecutor(n_threads, thread_name_prefix="rskc") as pool:
+        return list(pool.map(work, parts))
 
 
 # ---- Tables
@@ -268,8 +233,10 @@ WORK_BYTES = 2**25
 # Runs of a descent that a thread takes at once: as many as an iteration of them takes this many
 # multiplications for, about .5 ms in all. They share a product, which has room for 6 centers.
 PART_WORK, MOST_TOGETHER, TILE = 2_000_000, 8, 6
-# Iterations that a descent, and rounds that single moves take, about.
-USUAL_ROUNDS = 8
+# Iterations that a descent, and rounds that single moves take, about; and the most rounds: with
+# missing cells moves lower the sum over observed ones and exchanges the one scaled up, and together
+# they may cycle.
+USUAL_ROUNDS, MOST_ROUNDS = 8, 100
 # A few runs that take more multiplications than this in an iteration share threads within passes.
 FEW_RUNS, LONG_RUN = 4, 10_000_000
 # The label of a case that stays where it is in single moves.
@@ -290,23 +257,21 @@ class InMemory(CaseData):
         """
         if masses is None and self.masses is not None:
             masses = self.masses[None]
-        groups = labels_of(before), labels_of(after), slots_of(before), slots_of(after)
+        groups = before, after
+        slots = (slots_of(each, self.masses) for each in groups)
         moved = np.empty(len(before), np.int64)
         threads = self._threads(len(moved) * (20 + self.width))
-        facts = *cells, location, factor, masses, *groups, threads
+        facts = *cells, location, factor, masses, *map(labels_of, groups), *slots, threads
         self.passes.shift_sums(*facts, sums.totals, sums.counts, moved)
         return moved
 
     def _trim(self, labels, costs, m):
         """Return groups, and the costs of the kept cases summed."""
         groups, within, runs = np.empty_like(labels), np.empty(len(labels)), len(labels)
-        parts = labels, costs, self.masses, m, self._threads(20 * runs), groups, within
-        if self.masses is None:
-            self.passes.trim(*parts, None, None)
-            return groups, within
         cut, left = np.empty((runs, 1), np.int64), np.empty((runs, 1))
-        self.passes.trim(*parts, cut, left)
-        return PartlyTrimmed(groups, cut, left), within
+        facts = self.masses, m, self._threads(20 * runs)
+        self.passes.trim(labels, costs, *facts, groups, within, cut, left)
+        return with_cuts(groups, self.masses, cut, left), within
 
     def _threads(self, work_per_case: float) -> int:
         return team(work_per_case * self.n_cases, self.n_threads)
@@ -376,16 +341,14 @@ class MemoryTable(InMemory, Table):
 
         parts = share(some, runs, step, self.n_threads, USUAL_ROUNDS * runs * one_run)
         groups, labels, within, converged, *slots = map(np.concatenate, zip(*parts, strict=True))
-        kept = groups if self.masses is None else PartlyTrimmed(groups, *slots)
+        kept = with_cuts(groups, self.masses, *slots)
         return Partitions(kept, labels, within, converged.astype(bool), self.arrays)
 
     def _known_of_cases(self):
         """Return norms, and scale where cells are missing: made before threads share runs."""
         return self.norms(), self.scale if self.missing else None
 
-    def single_moves(self, groups, K, max_rounds=100):
-        # With missing cells moves lower the sum over observed ones and exchanges the one scaled up:
-        # together they may cycle, and the number of rounds ends that.
+    def single_moves(self, groups, K):
         sums, cuts = self.sums(groups, K), self.arrays.cuts(groups)
         labels = labels_of(groups).copy()
         labels[cuts.run, cuts.case] = STAYS  # a case that is trimmed in part
@@ -394,7 +357,7 @@ class MemoryTable(InMemory, Table):
         def some(rows: slice) -> tuple:
             parts = (part[rows].copy() for part in (labels, sums.totals, sums.counts))
             results = *parts, np.empty(rows.stop - rows.start, np.int64)
-            self.of_runs(rows)._move(max_rounds, *results)
+            self.of_runs(rows)._move(*results)
             return results
 
         size = USUAL_ROUNDS * labels.size * self.width * K
@@ -406,10 +369,10 @@ class MemoryTable(InMemory, Table):
             after.drop_rounding()
         return Summed(with_labels(groups, moved), after)
 
-    def _move(self, max_rounds, *results):
+    def _move(self, *results):
         """Move cases in this thread; groups, totals, counts and moves change in place."""
-        cells = self.rows, self.row_block, self.weights, self._known_of_cases()[1], self.masses
-        self.passes.single_moves(*cells, max_rounds, 1, *results)
+        facts = self.weights, self._known_of_cases()[1], self.masses, MOST_ROUNDS, 1
+        self.passes.single_moves(self.rows, self.row_block, *facts, *results)
 
     def _row_sums(self, weights, dtype=None):
         out = np.empty((len(weights), self.n_cases), dtype or self.dtype)
@@ -520,7 +483,7 @@ class MemoryEngine(InMemory, Engine):
         groups = np.zeros(distances.shape, np.int32)
         if m > 0:
             groups, _ = self._trim(groups, distances, m)
-        return Farthest(groups < 0, distances.max(axis=1))
+        return groups < 0, distances.max(axis=1)
 
     # ---- Tables
 

@@ -1,10 +1,9 @@
 """The NumPy twin of ``_passes``: same names, same arguments, same results up to rounding.
 
 It runs where there was no compiler, and it is the oracle of the tests. ``n_threads`` is taken so
-that the signatures agree; NumPy decides for itself.
+that the signatures agree, NumPy decides for itself; so is ``block``, and is 1.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -32,17 +31,15 @@ def max_threads():
     return 1
 
 
-def _blocks(n, bytes_per_row):
+def _pieces(n, bytes_per_row):
     step = max(1, WORK_BYTES // max(1, bytes_per_row))
     return (slice(start, min(n, start + step)) for start in range(0, n, step))
 
 
-def _rows(X, q, block):
-    """Return a table as an (n, q) array: itself where it lies row by row, else a copy."""
-    if block == 1:
-        return X.reshape(-1, q)
-    parts = (X[i : i + block * q] for i in range(0, X.size, block * q))
-    return np.concatenate([part.reshape(q, -1).T for part in parts])
+def _framed(X, location, factor, columns, copies):
+    """Yield cases in pieces, in the frame."""
+    for rows in _pieces(len(X), 8 * copies * len(columns)):
+        yield rows, (X[rows][:, columns] - location[columns]) * factor
 
 
 def table(X, columns, location, factor, limits, block, n_threads, out):
@@ -51,15 +48,10 @@ def table(X, columns, location, factor, limits, block, n_threads, out):
     Where there is room for twice as many columns, values, 0 for a NaN, are followed by marks: 1
     where a cell is observed, 0 where it is NaN.
     """
-    q, limits = len(columns), limits[columns]
-    marked = out.size > len(X) * q
-    step, width = block if block > 1 else max(1, WORK_BYTES // (16 * q)), 2 * q if marked else q
-    for first in range(0, len(X), step):
-        rows = (X[first : first + step][:, columns] - location[columns]) * factor
-        rows = np.clip(rows, -limits, limits)
-        if marked:
-            rows = _with_marks(rows)
-        out[first * width : (first + step) * width] = (rows if block == 1 else rows.T).ravel()
+    out, limits = out.reshape(len(X), -1), limits[columns]
+    for rows, cells in _framed(X, location, factor, columns, 2):
+        cells = np.clip(cells, -limits, limits)
+        out[rows] = cells if out.shape[1] == len(columns) else _with_marks(cells)
 
 
 def _with_marks(rows):
@@ -83,35 +75,22 @@ def assign(X, block, weights, centers, norms, scale, n_threads, labels, costs):
     cell, and distances are multiplied by scale for the missing cells of each case. Label and cost
     are 0 where scale is, and cost is too where no center is observed.
     """
-    (runs, K, q), constants = centers.shape, np.zeros(centers.shape[:2], costs.dtype)
-    scaled = np.empty((runs, K, q if scale is None else 2 * q), costs.dtype)
-    if scale is None:
-        scale_centers(weights, centers, scaled, constants)
-    else:
-        filled, run_weights = np.where(np.isnan(centers), 0, centers), weights[:, None, :]
-        scaled[...] = np.concatenate([-2 * run_weights * filled, run_weights * filled**2], axis=2)
-    X = _rows(X, scaled.shape[2], block)
-    for rows in _blocks(len(X), X.itemsize * runs * K):
-        products = X[rows] @ scaled.reshape(runs * K, -1).T
-        distances = products.reshape(-1, runs, K) + constants
-        nearest = distances.argmin(axis=2)
-        least = np.take_along_axis(distances, nearest[:, :, None], axis=2)[:, :, 0]
-        labels[:, rows] = nearest.T
-        costs[:, rows] = np.maximum(least.T + norms[:, rows], 0)
-    if scale is None:
-        return
-    costs *= scale
-    labels[np.broadcast_to(scale == 0, labels.shape)] = 0
-    values, marks = np.split(X.astype(np.float64), 2, axis=1)
+    X = X.reshape(labels.shape[1], -1)
     for r, center in enumerate(centers):
-        run_weights = weights[r % len(weights)]
-        seen = np.where(np.isnan(center), 0, run_weights)
-        if (seen == run_weights).all():
-            continue
-        sums = values**2 @ seen.T + values @ scaled[r, :, :q].T + marks @ scaled[r, :, q:].T
-        distances = scaled_up(sums, marks @ seen.T, run_weights.sum())
-        labels[r], least = distances.argmin(axis=1), distances.min(axis=1)
-        costs[r] = np.where(np.isfinite(least), least, 0)
+        row = r % len(weights)
+        if scale is None:
+            scaled, constants = np.empty(center.shape, costs.dtype), np.empty(len(center))
+            scale_centers(weights[[row]], center[None], scaled[None], constants[None])
+            distances = X @ scaled.T + constants.astype(costs.dtype)
+            least = np.maximum(distances.min(axis=1) + norms[row], 0)
+        else:
+            values, marks = np.split(X.astype(np.float64), 2, axis=1)
+            seen, filled = np.where(np.isnan(center), 0, weights[row]), np.nan_to_num(center)
+            sums = values**2 @ seen.T + marks @ (seen * filled**2).T
+            sums -= 2 * values @ (seen * filled).T
+            distances = scaled_up(sums, marks @ seen.T, weights[row].sum())
+            least = distances.min(axis=1)
+        labels[r], costs[r] = distances.argmin(axis=1), np.where(np.isfinite(least), least, 0)
 
 
 def trim(labels, costs, masses, m, n_threads, groups, kept, cut, left):
@@ -154,7 +133,7 @@ def shift_sums(
     in which another part of a case is kept counts one more case in moved.
     """
     masses = np.ones((1, before.shape[1])) if masses is None else masses
-    X, width = _rows(X, len(location), block), totals.shape[2]
+    X, width = X.reshape(-1, len(location)), totals.shape[2]
     for r in range(len(before)):
         kept = [_kept_masses(masses[r % len(masses)], slots, r) for slots in (old, new)]
         other_part = np.abs(kept[0] - kept[1]) > SAME_PART
@@ -198,14 +177,14 @@ def own_distances(X, location, factor, weights, labels, centers, missing, n_thre
 def missing_factors(X, weights, n_threads, out):
     """Set out[r, i] to all weight / the weight of what is not NaN in case i; 0 if that has none."""
     total = weights.sum(axis=1, keepdims=True)
-    for rows in _blocks(len(X), 16 * X.shape[1]):
+    for rows in _pieces(len(X), 16 * X.shape[1]):
         out[:, rows] = factors_of(weights @ ~np.isnan(X[rows]).T, total)
 
 
 def row_norms(X, block, weights, n_threads, out):
     """Set out[r, i] to sum_j weights[r, j] x_ij^2 for the cases of a table."""
-    X = _rows(X, weights.shape[1], block)
-    for rows in _blocks(len(X), 8 * X.shape[1]):
+    X = X.reshape(-1, weights.shape[1])
+    for rows in _pieces(len(X), 8 * X.shape[1]):
         out[:, rows] = weights @ np.square(X[rows], dtype=np.float64).T
 
 
@@ -218,13 +197,12 @@ def single_moves(
     it for the missing cells of each case. With masses (else None) each case counts with its own,
     and only those of the same mass are exchanged.
     """
-    X = _rows(X, totals.shape[2], block)
+    X, ones = X.reshape(groups.shape[1], -1), np.ones(groups.shape[1])
+    masses = ones if masses is None else masses
     for r in range(len(groups)):
         row = r % len(weights)
-        run = Run(X, weights[row], groups[r], totals[r], counts[r])
-        run.scale = run.scale if scale is None else scale[row]
-        run.mass = run.mass if masses is None else masses
-        moves[r] = run.all_rounds(max_rounds)
+        facts = weights[row], ones if scale is None else scale[row], masses
+        moves[r] = Run(X, *facts, groups[r], totals[r], counts[r]).all_rounds(max_rounds)
 
 
 def group_sums(groups, values, out):
@@ -252,20 +230,20 @@ class Run:
     SWEEPS = 10  # over the candidates of one screening
     EXCHANGE_WORK = 50_000  # trimmed cases times columns up to which exchanges are tried
 
-    def __init__(self, X, weights, groups, totals, counts):
-        self.weights, self.groups, self.totals, self.counts = weights, groups, totals, counts
+    def __init__(self, X, weights, scale, mass, groups, totals, counts):
+        self.weights, self.scale, self.mass = weights, scale, mass
+        self.groups, self.totals, self.counts = groups, totals, counts
         self.slack, q = 1e-12 if X.dtype == np.float64 else 1e-4, len(weights)
         self.complete, self.cells = totals.shape[1] == q, X.astype(np.float64)
         self.values, self.marks = self.cells[:, :q], self.cells[:, q:]  # no marks if complete
-        self.norms, self.scale = self.values**2 @ weights, np.ones(len(X))
-        self.mass = self.scale
+        self.norms, self.clusters = self.values**2 @ weights, np.arange(len(counts))
 
     def all_rounds(self, max_rounds):
         moves = 0
         for _ in range(max_rounds):
-            made = self.move_round() or self.exchange_round()
-            moves += made
-            if made == 0:
+            moved = self.move_round() or self.exchange_round()
+            moves += moved
+            if moved == 0:
                 break
         return moves
 
@@ -282,31 +260,26 @@ class Run:
             squares *= self.marks[cases]
         return mass * (squares @ self.weights)
 
-    def entering(self, i):
-        """Return what the within sum rises by when a case enters each of the clusters."""
-        return self.changes(i, np.arange(len(self.counts)), 1)
-
     def leavers(self):
-        """Return the cases that are not all that their clusters have."""
+        """Return the cases that are not all that their clusters have, and what their leaving gains.
+
+        Those that are trimmed are none of them.
+        """
         kept = np.flatnonzero(self.groups >= 0)
-        return kept[self.counts[self.groups[kept]] - self.mass[kept] >= NO_MASS]
+        kept = kept[self.counts[self.groups[kept]] - self.mass[kept] >= NO_MASS]
+        return kept, self.changes(kept, self.groups[kept], -1)
 
     def transfer(self, i, k, sign):
         self.counts[k] += sign * self.mass[i]
         self.totals[k] += sign * self.mass[i] * self.cells[i]
 
-    def movable(self):
-        """Return the cases that gain by a move, as the sums are when a round begins."""
-        kept = self.leavers()
-        groups, gain = self.groups[kept], self.changes(kept, self.groups[kept], -1)
-        loss = np.full(len(kept), np.inf)
-        for k in range(len(self.counts)):
-            entering = self.changes(kept, np.full(len(kept), k), 1)
-            loss = np.where(groups == k, loss, np.minimum(loss, entering))
-        return kept[loss < gain + self.slack * self.mass[kept] * self.norms[kept]]
-
     def move_round(self):
-        moves, candidates = 0, self.movable() if len(self.counts) > 1 else ()
+        """Move those cases that gain by it as the sums are when the round begins."""
+        moves, (kept, gain) = 0, self.leavers()
+        loss = np.array([self.changes(kept, np.full(len(kept), k), 1) for k in self.clusters])
+        loss[self.groups[kept], np.arange(len(kept))] = np.inf
+        slack = self.slack * self.mass[kept] * self.norms[kept]
+        candidates = kept[loss.min(axis=0) < gain + slack]
         for _ in range(self.SWEEPS):
             moved = sum(self.move(i) for i in candidates)
             moves += moved
@@ -317,12 +290,11 @@ class Run:
     def move(self, i):
         """Move a case to the cluster where it costs least, if that gains; return whether it did."""
         a = self.groups[i]
-        if self.counts[a] - self.mass[i] < NO_MASS:
-            return False
-        loss = self.entering(i)
+        loss = self.changes(i, self.clusters, 1)
         loss[a] = np.inf
         b = loss.argmin()
-        if loss[b] >= self.changes(i, a, -1) * self.GAIN:
+        alone = self.counts[a] - self.mass[i] < NO_MASS
+        if alone or loss[b] >= self.changes(i, a, -1) * self.GAIN:
             return False
         self.transfer(i, a, -1)
         self.transfer(i, b, 1)
@@ -330,21 +302,22 @@ class Run:
         return True
 
     def exchange_round(self):
-        moves, n_out = 0, np.count_nonzero((self.groups == -1) & (self.scale > 0))
-        if n_out * len(self.weights) > self.EXCHANGE_WORK:
+        """Exchange the kept case that costs most for a trimmed one while that gains."""
+        moves, trimmed = 0, (self.groups == -1) & (self.scale > 0)
+        if np.count_nonzero(trimmed) * len(self.weights) > self.EXCHANGE_WORK:
             return 0
-        while moves < len(self.groups) and len(kept := self.leavers()):
-            gains = self.scale[kept] * self.changes(kept, self.groups[kept], -1)
-            worst = (gains / self.mass[kept]).argmax()
-            out, gain = kept[worst], gains[worst]
-            if gain <= 0:
+        while moves < len(self.groups):
+            kept, gains = self.leavers()
+            gains *= self.scale[kept]
+            if gains.max(initial=0) <= 0:
                 break
-            origin = self.groups[out]
-            self.transfer(out, origin, -1)
-            best, to, least = out, origin, gain * self.GAIN
-            alike = self.mass == self.mass[out]
-            for i in np.flatnonzero((self.groups == -1) & (self.scale > 0) & alike):
-                loss = self.scale[i] * self.entering(i)
+            worst = (gains / self.mass[kept]).argmax()
+            best = out = kept[worst]
+            to, least = self.groups[out], gains[worst] * self.GAIN
+            self.transfer(out, to, -1)
+            trimmed = (self.groups == -1) & (self.scale > 0) & (self.mass == self.mass[out])
+            for i in np.flatnonzero(trimmed):
+                loss = self.scale[i] * self.changes(i, self.clusters, 1)
                 if loss.min() < least:
                     best, to, least = i, loss.argmin(), loss.min()
             self.groups[out] = -1
@@ -421,20 +394,11 @@ def lower_medians(X, location, factor, columns, order, starts, n_threads, out):
     """
     for k in range(len(starts) - 1):
         cases = order[starts[k] : starts[k + 1]]
-        if len(cases) == 0:
-            out[k] = np.nan
-            continue
-        cells = np.sort((X[cases][:, columns] - location[columns]) * factor, axis=0)
-        middle = (len(cells) - 1 - np.isnan(cells).sum(axis=0)) // 2
-        out[k] = np.take_along_axis(cells, np.maximum(middle, 0)[None], axis=0)[0]
-
-
-def _framed(X, location, factor, columns, copies) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield cases in pieces, in the frame."""
-    step = max(1, WORK_BYTES // (8 * copies * max(len(columns), 1)))
-    for first in range(0, len(X), step):
-        rows = slice(first, min(len(X), first + step))
-        yield rows, (X[rows][:, columns] - location[columns]) * factor
+        cells = np.full((len(cases) + 1, len(columns)), np.nan)  # behind the others one is missing
+        cells[:-1] = (X[cases][:, columns] - location[columns]) * factor
+        cells.sort(axis=0)
+        middle = (np.maximum(np.count_nonzero(~np.isnan(cells), axis=0), 1) - 1) // 2
+        out[k] = cells[middle, np.arange(len(columns))]
 
 
 def _costs(errors, weights, limits, total):

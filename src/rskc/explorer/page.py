@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from rskc.preprocessing.preparer import Unit
 from rskc.selection.findings import words_on_sample
 from rskc.selection.search import MAX_SAMPLES
 from rskc.utils.snippets import snippet_of
-from rskc.utils.webpage import Page, clean_names, content_policy, identity, plain_numbers
+from rskc.utils.webpage import Page, clean_names, content_policy, plain_numbers
 from rskc.utils.wording import cleaned, count, exact_percent
 
 STATIC = Path(__file__).parent / "static"
@@ -43,8 +43,6 @@ class Explorer(Page):
     run : mapping, default=None
         How the table was read: ``reader``, ``standardizer``, ``file`` and ``standardization``, as
         :func:`rskc.report.make_report` takes them.
-    command : callable, default=None
-        Makes the command that fits a model to the table.
     units : mapping, default=None
         Center and scale of columns that were standardized, by name: values are then shown as they
         were before.
@@ -68,7 +66,6 @@ class Explorer(Page):
         case_names: Any = None,
         title: str | None = None,
         run: Mapping[str, Any] | None = None,
-        command: Callable[[Any], str] | None = None,
         units: Mapping[str, Any] | None = None,
         numbered_like: Any = None,
     ):
@@ -83,7 +80,7 @@ class Explorer(Page):
         words = {
             "title": self.title,
             **_words(search, scene),
-            **_repeating(search, run or {}, command),
+            **_repeating(search, run or {}),
             "cases": clean_names(names[i] for i in used),
             "classes": classes,
             "features": clean_names(feature_names(search)),
@@ -100,7 +97,6 @@ class Explorer(Page):
         slots = {
             "title": html.escape(self.title),
             "policy": html.escape(content_policy([script])),
-            "identity": identity("explorer", scene.numbering),
             "version": version("rskc"),
             "style": (STATIC / "style.css").read_text("utf-8"),
             "script": script,
@@ -257,10 +253,8 @@ def _automatic(search: Exploration, scene: Scene) -> str:
     return text
 
 
-def _repeating(
-    search: Exploration, run: Mapping[str, Any], command: Callable[[Any], str] | None
-) -> dict[str, Any]:
-    """Return how each view is repeated, as a command and in Python."""
+def _repeating(search: Exploration, run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how each view is repeated, in Python."""
     n, p = search.n_samples_, search.n_features_in_
     # The fits saw a table without extreme cells; one to the table itself has to bound them.
     bounded = search.searched_ is not search.data_
@@ -274,7 +268,6 @@ def _repeating(
         "python": "\n".join([*first.imports, "", *first.lines]),
         "fit": first.fit,
         "models": [snippet.model for snippet in snippets],
-        "commands": [command(model) for model in models] if command else [],
         "bounded": bounded,
     }
 

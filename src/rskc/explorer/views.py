@@ -46,7 +46,6 @@ class Scene:
     plane: np.ndarray  # (n, 2) from 0 to 1
     n_beyond: int  # cases outside of its frame, drawn on the edge
     shown: np.ndarray  # features of which the page has the values, the largest weights first
-    numbering: np.ndarray  # (n,) clusters of all cases, whose numbers those of the views are like
     cells: Any  # (n, p) sparse: the outlying cells of the automatic fit; None if it bounds none
 
 
@@ -67,7 +66,7 @@ def scene_of(search: Exploration, numbered_like: Any = None) -> Scene:
     plane, n_beyond = _plane(search.searched_, of_numbers, outlying)
     shown = top[: max(1, MOST_CELLS // search.n_samples_used_)]
     cells = model.outlying_cells_[search.samples_used_] if bounds_cells(model) else None
-    return Scene(views, marked, start, plane, n_beyond, shown, known, cells)
+    return Scene(views, marked, start, plane, n_beyond, shown, cells)
 
 
 def _marked(search: Exploration) -> list[int] | None:

@@ -6,8 +6,6 @@ whole numbers alone are no sign, since counts and scores are measurements too.
 
 import re
 from collections.abc import Sequence
-from difflib import SequenceMatcher
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -73,8 +71,6 @@ LONGEST_SCALE = 10
 NONE = "None"  # a missing number as Python writes it; among words it is one of them
 LARGEST_CODED = 999  # of a column in which -9 is a code
 FEWEST_CODES = 3  # cells; a single one is rather a slip
-MOST_WORDS = 100  # categories that are compared with each other
-FEWEST_COPIES, LEAST_SHARE = 2, 0.02  # cases that occur twice, that are worth a word
 
 
 class Recognized(NamedTuple):
@@ -113,21 +109,6 @@ def is_outcome_name(name: str) -> bool:
     """Whether a name is that of an outcome."""
     words = words_of(name)
     return bool(words) and words[-1] in OUTCOMES
-
-
-def alike_words(words: Sequence[str]) -> list[tuple[str, str]]:
-    """Return pairs of words that differ by case, spaces, one letter or two that changed places.
-
-    Words of four letters and less, and with digits, may differ by one letter and mean it.
-    """
-    pairs = []
-    for a, b in combinations(map(str, words[:MOST_WORDS]), 2):
-        one, other = ("".join(word.casefold().split()) for word in (a, b))
-        long = min(len(one), len(other)) > 4 and not re.search(r"\d", one + other)
-        shared = sum(each.size for each in SequenceMatcher(None, one, other).get_matching_blocks())
-        if one == other or (long and max(len(one), len(other)) - shared <= 1):
-            pairs.append((a, b))
-    return pairs
 
 
 def is_feature_name(name: str) -> bool:
@@ -234,26 +215,6 @@ def sign_of_side(id_name: str | None, n_rows: int, columns: Sequence[str]) -> st
     if n_rows >= max(MANY_ROWS, ROWS_PER_COLUMN * len(columns)):
         return f"{count(n_rows, 'row')} and {count(len(columns), 'column')} of numbers"
     return None
-
-
-def copies_among(matrix: np.ndarray) -> np.ndarray:
-    """Return the numbers of the cases that are copies of one before, if that is no chance.
-
-    It may be chance where no column has more values than half of the cases that differ.
-    """
-    import pandas as pd
-
-    n, none = len(matrix), np.array([], int)
-    fewest = max(FEWEST_COPIES, LEAST_SHARE * n)
-    with np.errstate(over="ignore", invalid="ignore"):
-        sums = np.nansum(matrix, axis=1)  # of copies they are the same; to compare takes longer
-    if n - len(np.unique(sums)) < fewest:
-        return none
-    copies = np.flatnonzero(pd.DataFrame(matrix).duplicated())
-    most = (n - len(copies)) / 2
-    if len(copies) < fewest or all(len(np.unique(column)) <= most for column in matrix.T):
-        return none
-    return copies
 
 
 class Code(NamedTuple):

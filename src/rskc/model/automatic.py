@@ -71,16 +71,11 @@ MOST_TOGETHER = 500
 
 
 class LeftToData(NamedTuple):
-    """What the data are to decide, and whether the reweighting step follows."""
+    """What the data are to decide."""
 
     trim: bool
     bound: bool
-    reweight: bool
-
-    @property
-    def outliers(self) -> bool:
-        """Whether the distances decide in the end which cases are left out."""
-        return self.trim or self.reweight
+    outliers: bool  # in the end, by the reweighting step, which cases are left out
 
 
 class FeatureTests(NamedTuple):
@@ -209,7 +204,7 @@ def subset_of(engine: Engine, problem: Problem, starts: Starts) -> Subset:
         size = search_size(n, engine.n_features, problem.n_clusters)
         sample = Sampled(np.linspace(0, n - 1, size).astype(np.int64))
     if sample is None:
-        part, starts = engine, starts.on_all()
+        part, starts = engine, replace(starts, sample=None)
     else:
         part = engine.part(*sample)
         starts = starts_of_part(starts, engine, part, sample.numbers)
@@ -220,7 +215,7 @@ def subset_of(engine: Engine, problem: Problem, starts: Starts) -> Subset:
 def starts_of_part(starts: Starts, engine: Engine, part: Engine, cases: np.ndarray) -> Starts:
     """Return the starts for some of the cases."""
     if starts.drawn:
-        return starts.on_all()
+        return replace(starts, sample=None)
     groups = [engine.arrays.to_numpy(labels)[:, cases] for labels in starts.groups]
     return Starts(groups=[part.arrays.from_numpy(labels) for labels in groups])
 
@@ -314,8 +309,6 @@ def choose_features(clusters: Clusters) -> tuple[Clusters, FeatureChoice]:
             break
         seen.add(passed.tobytes())
         n_different = int(passed.sum())
-        if problem.n_clusters == 1:
-            return clusters, FeatureChoice(tests, 0, len(passed))
         problem = replace(problem, l1_bound=None, n_features=max(n_different, 1))
         solution = solve_near(engine, problem, [solution])
     refined = Clusters(engine, problem, solution)
@@ -382,7 +375,8 @@ def ranks_of(rows: np.ndarray, masses: np.ndarray | None = None) -> np.ndarray:
     """Rank the cells (n, p) of each feature, ties by their mean rank; NaN where none is observed.
 
     Ranks are centered and of length (p, n), single precision: halves up to 4,000 are exact in it.
-    With ``masses`` (n,) a case ranks as its copies do: all of them tie.
+    With ``masses`` (n,) a case ranks as its copies do: all of them tie. Without them it is one
+    sort, twice as fast as ``rankdata``.
     """
     if masses is not None:
         return np.array([_weighted_ranks(column, masses) for column in rows.T], np.float32)
@@ -393,11 +387,15 @@ def ranks_of(rows: np.ndarray, masses: np.ndarray | None = None) -> np.ndarray:
         columns = slice(first, first + step)
         cells = np.array(rows[:, columns].T, order="C")
         missing = np.isnan(cells)
-        # Missing cells rank last, behind all others, which do not notice.
-        cells[missing] = np.inf
-        centered = _ranks(cells) - ((~missing).sum(axis=1, keepdims=True) + 1) / 2
-        centered[missing] = np.nan
-        ranks[columns] = centered
+        cells[missing] = np.inf  # they rank last, behind all others, which do not notice
+        order, found = np.argsort(cells, axis=1), np.empty(cells.shape)
+        np.put_along_axis(found, order, np.arange(1.0, n + 1)[None], axis=1)
+        ordered = np.take_along_axis(cells, order, axis=1)
+        tied = ((ordered[:, 1:] == ordered[:, :-1]) & np.isfinite(ordered[:, 1:])).any(axis=1)
+        if tied.any():
+            found[tied] = rankdata(cells[tied], axis=1)
+        centered = found - ((~missing).sum(axis=1, keepdims=True) + 1) / 2
+        ranks[columns] = np.where(missing, np.nan, centered)
     return ranks
 
 
@@ -408,18 +406,6 @@ def _weighted_ranks(cells: np.ndarray, masses: np.ndarray) -> np.ndarray:
     tied = np.bincount(places, masses * observed)
     ranks = (np.cumsum(tied) - tied / 2)[places] - tied.sum() / 2
     return np.where(observed, ranks, np.nan)
-
-
-def _ranks(cells: np.ndarray) -> np.ndarray:
-    """Rank each row; infinite cells in any order. One sort, twice as fast as ``rankdata``."""
-    order = np.argsort(cells, axis=1)
-    ordered = np.take_along_axis(cells, order, axis=1)
-    ranks = np.empty(cells.shape)
-    np.put_along_axis(ranks, order, np.arange(1.0, cells.shape[1] + 1)[None], axis=1)
-    tied = ((ordered[:, 1:] == ordered[:, :-1]) & np.isfinite(ordered[:, 1:])).any(axis=1)
-    if tied.any():
-        ranks[tied] = rankdata(cells[tied], axis=1)
-    return ranks
 
 
 def rank_tests(

@@ -58,8 +58,6 @@ BEND, END, HEIGHT, SLOPE = 1.5, 4.0, 1.541, 0.8623
 # They are bent where more cells of a typical column are extreme, and clipped otherwise. With 2% of
 # outlying cells either is as good, with 8% only the former; of t with 3 degrees of freedom .7% are.
 MANY_EXTREMES = 0.01
-# A feature with more cells flagged than this has two modes, or there are too few clusters.
-MANY_CELLS = 0.25
 # Cells that are flagged at once.
 CELLS_AT_ONCE = 2**20
 # Rounds until clusters and features no longer change: 2 to 5, but for near ties. The first shows
@@ -97,9 +95,14 @@ class Columns(NamedTuple):
     def of_errors(
         self, errors: np.ndarray, n_clusters: int, masses: np.ndarray | None = None
     ) -> Columns:
-        """Return them with the scales of errors around the centers of clusters."""
-        none = np.isinf(self.scales)
-        return Columns(self.medians, error_scales(errors, n_clusters, masses)).without(none)
+        """Return them with the scales of errors (m, p) around the centers of clusters.
+
+        Centers follow their cases: errors are too small by what n - K has to do with n.
+        """
+        n = len(errors) if masses is None else masses.sum()
+        pulled = np.sqrt(n / max(n - n_clusters, 1))
+        scales = MAD_FACTOR * pulled * lower_medians(np.abs(errors), masses)
+        return Columns(self.medians, scales).without(np.isinf(self.scales) | ~(scales > 0))
 
     def clip(self, rows: np.ndarray, most: float = CLIP_SCALES) -> np.ndarray:
         """Cut cells off at this many scales."""
@@ -155,19 +158,6 @@ def of_few_values(rows: np.ndarray) -> np.ndarray:
     ordered = np.sort(rows, axis=0)  # a NaN comes last, and is like no other
     apart = int(SAME_VALUE * len(rows))
     return (ordered[apart:] == ordered[: len(rows) - apart]).any(axis=0)
-
-
-def error_scales(
-    errors: np.ndarray, n_clusters: int, masses: np.ndarray | None = None
-) -> np.ndarray:
-    """Return the scales (p,) of errors (m, p) around the centers of clusters; infinite where 0.
-
-    Centers follow their cases: errors are too small by what n - K has to do with n.
-    """
-    n = len(errors) if masses is None else masses.sum()
-    pulled = np.sqrt(n / max(n - n_clusters, 1))
-    scales = MAD_FACTOR * pulled * lower_medians(np.abs(errors), masses)
-    return np.where(scales > 0, scales, np.inf)
 
 
 class CellBounds(NamedTuple):
@@ -227,7 +217,7 @@ def shows_outlying_cells(engine: Engine, problem: Problem, starts: Starts) -> bo
     clipped = engine_for(columns.clip(rows), masses=masses)
     n_trim = automatic.trimmed_mass(clipped, automatic.OVER_TRIM, K)
     plain = replace(problem, l1_bound=None, n_features=None, n_trim=n_trim)
-    labels = solve(clipped, plain, starts.on_all().fewer(QUICK_STARTS, 0)).labels
+    labels = solve(clipped, plain, replace(starts, sample=None).fewer(QUICK_STARTS, 0)).labels
     centers = np.array([lower_medians(rows[labels == k]) for k in range(K)])
     errors = rows - centers[labels]
     return columns.of_errors(errors, K, masses).share_with_extremes(errors, masses) > FEW_CASES
@@ -330,9 +320,15 @@ class _Table:
     def advanced(self, way: _Way) -> _Way:
         """Make scales, features, flags, centers and weights anew."""
         problem, warm, labels = way.problem, way.warm, way.members[self.numbers]
-        bounds, tests = self._bounds(way, labels), None
-        if self.left.bound:
-            tests = self._test(way, labels, bounds)
+        errors, kept, masses = self.rows - way.centers[labels], labels >= 0, self.masses
+        own = None if masses is None else masses[kept]
+        K, tests = len(way.centers), None
+        bounds = CellBounds(self.columns.of_errors(errors[kept], K, own).scales, self.cutoff)
+        if self.left.bound:  # by the cells that are not flagged
+            flags = (np.abs(errors) > bounds.limits) & kept[:, None]
+            ranks, counted = ranks_of(np.where(flags, np.nan, self.rows), masses), way.shares
+            counted = counted[self.numbers] * (1.0 if masses is None else masses)
+            tests = rank_tests(ranks, labels, K, counted, problem.feature_groups)
             n_features = max(int(tests.passed().sum()), 1)
             problem = replace(problem, l1_bound=None, n_features=n_features)
         engine = BoundedEngine(self.subset.engine, bounds.limits)
@@ -350,23 +346,6 @@ class _Table:
         groups, shares = automatic.tested_groups(engine, solution)
         centers = solution.centers
         return _Way(problem, solution, centers, groups, shares, bounds, tests, converged)
-
-    def _bounds(self, way: _Way, labels: np.ndarray) -> CellBounds:
-        """Measure the errors of the cases that are in a cluster."""
-        kept = labels >= 0
-        errors = self.rows[kept] - way.centers[labels[kept]]
-        masses = None if self.masses is None else self.masses[kept]
-        scales = self.columns.of_errors(errors, len(way.centers), masses).scales
-        return CellBounds(scales, self.cutoff)
-
-    def _test(self, way: _Way, labels: np.ndarray, bounds: CellBounds) -> FeatureTests:
-        """Test the features over the cells that are not flagged."""
-        errors = np.abs(self.rows - way.centers[labels])
-        flags = (errors > bounds.limits) & (labels >= 0)[:, None]
-        ranks = ranks_of(np.where(flags, np.nan, self.rows), self.masses)
-        shares = way.shares[self.numbers]
-        counted = shares if self.masses is None else shares * self.masses
-        return rank_tests(ranks, labels, len(way.centers), counted, way.problem.feature_groups)
 
     def best(self, ways: list[_Way]) -> _Way:
         """Return the way with the smallest bounded within sum.

@@ -21,7 +21,6 @@ from rskc.inputs.arrays import (
     check_sample_weight,
     count_of,
     is_dask,
-    is_on_device,
     to_numpy,
     trimmed_sum,
 )
@@ -192,27 +191,15 @@ class Predictor:
 
     def labels(self, X: Any) -> Any:
         """Return the nearest center of each case, by weighted distance."""
-        if is_on_device(X) and self.limits is None:
-            from rskc.engines.device import quick_look
-
-            looked = quick_look(X, self.frame, self.weights, self.centers)
-            if looked is not None:
-                labels, n_left = looked
-                if n_left:
-                    left = labels < 0
-                    labels[left] = self._nearest(self._engine(X[left]))
-                return labels
         return self._nearest(self._engine(X))
 
     def squared(self, X: Any) -> Any:
         """Return the weighted squared distances (n, K) of cases to centers."""
-        engine = self._engine(X)
-        return engine.squared(engine.place(self.centers[None])[0], self.weights)
+        return self._engine(X).squared(self.centers, self.weights)
 
     def transform(self, X: Any) -> Any:
         """Return their square roots."""
-        engine = self._engine(X)
-        return engine.transform(engine.place(self.centers[None])[0], self.weights)
+        return self._engine(X).transform(self.centers, self.weights)
 
     def distances(self, X: Any) -> Any:
         """Return the weighted squared distance of each case to its nearest center."""
@@ -241,7 +228,7 @@ class Predictor:
         engine = self._engine(X)
         labels = self._nearest(engine)
         weighted, unweighted = both_distances(engine, labels, self.centers, self.weights)
-        return -engine.arrays.lesser(-weighted, -(unweighted * (limit / limit_unweighted)))
+        return engine.arrays.xp.maximum(weighted, unweighted * (limit / limit_unweighted))
 
     def apply(self, method: str, X: Any) -> Any:
         """Call a method, or have it called on the blocks of a Dask array when they are computed."""
@@ -331,9 +318,6 @@ class PredictionMixin(_Wrapped, auto_wrap_output_keys=None):  # type: ignore[cal
 
     Its own ``transform`` is not wrapped by scikit-learn, which would read a Dask array into memory.
     """
-
-    fit: Any
-    trim: Any
 
     def predict(self, X: Any) -> Any:
         """Return the nearest center of each case, by weighted distance."""

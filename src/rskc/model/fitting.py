@@ -6,7 +6,7 @@ RobustSparseKMeans, of which the steps read the parameters.
 """
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,10 +45,10 @@ from rskc.inputs.validation import (
 )
 from rskc.model import fitted
 from rskc.model.automatic import FitResult, LeftToData, solve_automatically, where_searched
-from rskc.model.cells import CUTOFF, FEW_CASES, MANY_CELLS, shows_outlying_cells, solve_with_cells
+from rskc.model.cells import CUTOFF, FEW_CASES, shows_outlying_cells, solve_with_cells
 from rskc.model.outliers import CUTOFFS, Judgment, find_clump, judge
 from rskc.model.warnings import fit_warning
-from rskc.solver import Problem, Solution, Starts, Warm, solve
+from rskc.solver import Problem, Starts, Warm, solve
 from rskc.solver.alternate import VERBOSITY, count_active, mass_of
 from rskc.solver.groups import FeatureGroups, check_groups
 from rskc.solver.search import INITS, auto_inits, auto_starts, draw_cases, search_cases
@@ -94,14 +94,13 @@ def fit(
         engine = make_engine(model, counted, weights.masses, n_searched)
         engine.stand_for_more(share)
         problem = make_problem(model, engine)
-        engine.expect(problem.n_clusters, problem.n_trim)
-        with overflow_explained(model, engine, counted, names):
+        with overflow_explained(engine):
             starts = make_starts(model, counted, engine, problem, n_searched)
             result = _solve(model, engine, problem, starts, warm)
             result.solution.check_finite()
         if result.cells is not None:
             engine = BoundedEngine(engine, result.cells.limits)
-        judged = judge(engine, result.solution, *check_rule(model))
+        judged = judge(engine, result.solution, model.outlier_rule, model.outlier_cutoff)
         messages = list(warnings_of(model, engine, result, judged.outliers, names))
         _store(model, engine, result, judged, weights)
         messages += on_scales(model, counted)
@@ -111,7 +110,6 @@ def fit(
         model.sample_weight_ = weights.given
         _judge_others(model, X, engine, weights.given == 0)
     model.outlying_cells_ = fitted.outlying_cells(model, X, model.labels_)
-    messages += on_cells(model)
     model.warnings_ = [str(message) for message in messages]
     model.warning_kinds_ = [message.kind for message in messages]
     if case_names is not None:
@@ -159,18 +157,16 @@ def make_problem(model: Any, engine: Engine) -> Problem:
         words = ', or "auto": the share of cases that may be outlying'
         n_trim = mass_of(check_real("trim", trim, 0, 0.5, words), engine)
     check_choice("reweight", model.reweight, (True, False))
-    most = ""  # cases
-    if n < K:
-        most = f"{count(n, 'case')}; lower {{n_clusters}}"
-    elif (kept := engine.mass - n_trim) < K:
-        left = f"the {kept:g} cases that are left of {engine.mass:g} when {{trim}}={trim}"
-        most = f"{left} takes {n_trim:g} away; lower one of the two"
-    elif (distinct := engine.distinct(K)) < K:
-        differing = f"the {count(distinct, 'distinct case')} among the {n}"
-        most = f"{differing}; lower {{n_clusters}}"
-    if most:
-        raise ParameterError("n_clusters", K, f"is more than {most}.")
-    check_rule(model)
+    if (kept := engine.mass - n_trim) < K:
+        why = f" that {{trim}}={trim} leaves" * (n_trim > 0)
+        words = f"is more than {kept:g}, the number of cases{why}; lower {{n_clusters}}."
+        raise ParameterError("n_clusters", K, words)
+    if (distinct := engine.distinct(K)) < K:
+        words = f"is more than the {count(distinct, 'distinct case')} among the {n}"
+        raise ParameterError("n_clusters", K, f"{words}; lower {{n_clusters}}.")
+    check_choice("outlier_rule", model.outlier_rule, tuple(CUTOFFS))
+    if model.outlier_cutoff is not None:
+        check_real("outlier_cutoff", model.outlier_cutoff, 0, remedy=" or None")
     l1_bound, n_features = check_sparsity(model.l1_bound, model.n_features, p)
     if K == 1 and isinstance(model.l1_bound, str):
         l1_bound = None  # one cluster differs from nothing: the first features would get the weight
@@ -191,15 +187,6 @@ def groups_of(checked: Any, feature_groups: Any, p: int) -> FeatureGroups | None
     if hasattr(checked, "encoder_"):
         return checked.encoder_.groups(feature_groups, names)
     return None if feature_groups is None else check_groups(feature_groups, names, p)
-
-
-def check_rule(model: Any) -> tuple[str, float | None]:
-    """Return the rule for outliers and its cut-off, None for the rule's own."""
-    rule, cutoff = model.outlier_rule, model.outlier_cutoff
-    check_choice("outlier_rule", rule, tuple(CUTOFFS))
-    if cutoff is not None:
-        cutoff = check_real("outlier_cutoff", cutoff, 0, remedy=" or None")
-    return rule, cutoff
 
 
 def make_starts(
@@ -230,22 +217,12 @@ def make_starts(
 
 
 @contextmanager
-def overflow_explained(
-    model: Any, engine: Engine, X: Any, case_names: np.ndarray | None = None
-) -> Iterator[None]:
+def overflow_explained(engine: Engine) -> Iterator[None]:
     """Turn an error about sums that overflow into one about the data."""
     try:
         yield
     except FloatingPointError:
-        place = ""
-        if isinstance(X, np.ndarray):
-            case, feature = np.unravel_index(np.nanargmax(np.abs(X)), X.shape)
-            place = f"feature {feature}"
-            if hasattr(model, "feature_names_in_"):
-                place = f"feature {fitted.number_names(model)[feature]!r:.80}"
-            # Without a name it is perhaps the number within a sample of a search.
-            place += "" if case_names is None else f" of case {case_names.tolist()[case]!r:.80}"
-        raise OverflowedError(engine.largest_cell(), place) from None
+        raise OverflowedError(engine.largest_cell()) from None
 
 
 def _solve(
@@ -254,7 +231,8 @@ def _solve(
     """Solve the problem, or let the data decide what the model leaves to them."""
     cutoff, is_auto = model.cells, is_word(model.cells, "auto")
     bound = problem.l1_bound is not None and is_word(model.l1_bound, "auto")
-    left = LeftToData(is_word(model.trim, "auto"), bound, bool(model.reweight))
+    trim = is_word(model.trim, "auto")
+    left = LeftToData(trim, bound, trim or bool(model.reweight))
     unscaled = None  # which numbers stand for categories, which have no outlying cells
     if hasattr(model, "encoder_"):
         coded = [code.kind != NUMBERS for code in model.encoder_.columns_]
@@ -262,10 +240,7 @@ def _solve(
     if is_auto:
         cutoff = CUTOFF if left.trim or left.bound else None
     elif cutoff is not None:
-        remedy = ' scales, "auto" or {None}'
-        cutoff = check_real("cells", cutoff, 0, remedy=remedy)
-        if cutoff == 0:
-            raise ParameterError("cells", model.cells, f"must be a number above 0{remedy}.")
+        cutoff = check_real("cells", cutoff, 1, remedy=' scales, "auto" or {None}')
     if cutoff is None and not any(left):
         return FitResult(solve(engine, problem, starts, warm), problem, None)
     here, starts = where_searched(engine, problem, starts)
@@ -314,7 +289,7 @@ def _store(
     model.distances_ = engine.returned(weighted, np.inf)
     model.unweighted_distances_ = engine.returned(unweighted, np.inf)
     model.outlier_threshold_, model.unweighted_outlier_threshold_ = judged.thresholds
-    model.outlier_cutoff_ = judged.cutoff
+    model.outlier_cutoff_ = float(judged.cutoff)
     model.outliers_ = engine.returned(judged.outliers, True)
     model.cell_cutoff_, model.cell_scales_ = None, np.full(model.n_features_in_, np.inf)
     if cells is not None:
@@ -336,9 +311,8 @@ def _store(
         model.group_names_ = groups.names
         model.group_weights_ = engine.as_result(unit_weights)
         model.feature_group_ = fitted.by_column(model, groups.numbers)
-    model.l1_bound_ = problem.l1_bound
-    if problem.n_features is not None:
-        model.l1_bound_ = float(unit_weights.sum())
+    given = problem.n_features is None
+    model.l1_bound_ = problem.l1_bound if given else float(unit_weights.sum())
 
 
 def _judge_others(model: Any, X: Any, engine: Engine, out: np.ndarray) -> None:
@@ -379,10 +353,8 @@ def on_scales(model: Any, X: Any) -> Iterator[FitWarning]:
     rows = to_numpy(X[:: X.shape[0] // SAMPLED_CASES + 1, :])  # as the array API wants it
     if not hasattr(model, "encoder_"):
         if (spreads := differing_spreads(rows)) is not None:
-            largest, small = (
-                cleaned(fitted.feature_names(model)[j], 24)
-                for j in (spreads.largest, spreads.small)
-            )
+            names = fitted.feature_names(model)[[spreads.largest, spreads.small]]
+            largest, small = (cleaned(name, 24) for name in names)
             ratio = float(f"{spreads.ratio:.2g}")
             yield fit_warning("units differ", largest=largest, small=small, ratio=ratio)
         return
@@ -426,8 +398,13 @@ def warnings_of(
         yield fit_warning(
             "clump", size=len(clump.cases), cases=names(clump.cases, len(clump.cases))
         )
-    if engine.n_missing:
-        yield from _on_missing(model, engine, solution, names)
+    if engine.n_missing and (little := engine.little_seen(solution.weights, LITTLE_SEEN)).total:
+        yield fit_warning(
+            "hardly observed cases",
+            cases=count(little.total, "case is", "cases are"),
+            share=LITTLE_SEEN,
+            names=names(little.first, little.total),
+        )
 
 
 def _on_parameters(model: Any, engine: Engine, result: FitResult) -> Iterator[FitWarning]:
@@ -447,36 +424,3 @@ def _on_parameters(model: Any, engine: Engine, result: FitResult) -> Iterator[Fi
     selected = count_active(groups, solution.weights)
     if features is None and problem.n_features not in (None, selected):
         yield fit_warning("other number of features", value=problem.n_features, found=selected)
-
-
-def _on_missing(
-    model: Any, engine: Engine, solution: Solution, names: Callable[[np.ndarray, int], str]
-) -> Iterator[FitWarning]:
-    """Warn of features and cases of which little is observed."""
-    dead = np.flatnonzero(engine.equal_weights()[0] == 0)
-    if len(dead):
-        named = hasattr(model, "feature_names_in_") or hasattr(model, "encoder_")
-        dead_names = fitted.number_names(model)[dead] if named else dead
-        yield fit_warning(
-            "unobserved features",
-            features=count(len(dead), "feature has", "features have"),
-            names=listed(dead_names, MOST_NAMES),
-        )
-    little = engine.little_seen(solution.weights, LITTLE_SEEN)
-    if little.total:
-        yield fit_warning(
-            "hardly observed cases",
-            cases=count(little.total, "case is", "cases are"),
-            share=LITTLE_SEEN,
-            names=names(little.first, little.total),
-        )
-
-
-def on_cells(model: Any) -> Iterator[FitWarning]:
-    """Warn of features of which very many cells are outlying."""
-    cells = model.outlying_cells_
-    many = np.flatnonzero(np.bincount(cells.nonzero()[1]) > MANY_CELLS * cells.shape[0])
-    if len(many):
-        features = count(len(many), "feature has", "features have")
-        names = listed(fitted.feature_names(model)[many], MOST_NAMES)
-        yield fit_warning("many outlying cells", features=features, names=names)

@@ -72,29 +72,29 @@ class Thresholds(NamedTuple):
 
 def distances_to(engine: Engine, labels: Any, centers: np.ndarray, weights: np.ndarray) -> Any:
     """Return the squared distances (n,) to centers (K, p), by weights (p,)."""
-    placed = engine.place(centers[None])
+    placed = engine.frame.place(centers[None])
     return engine.distances(labels[None, ...], placed, weights[None])[0, ...] * engine.unit
 
 
-def unweighted_to(engine: Engine, labels: Any, centers: np.ndarray) -> Any:
-    """Return the squared distances (n,) by equal weights; 0 for features without a center."""
-    even = (~np.isnan(centers)).any(axis=0).astype(np.float64)
-    return distances_to(engine, labels, centers, even)
-
-
 def both_distances(
-    engine: Engine, labels: Any, centers: np.ndarray, weights: np.ndarray
+    engine: Engine, labels: Any, centers: np.ndarray, weights: np.ndarray, weighted: Any = None
 ) -> Distances:
-    """Return the weighted and the unweighted distances of cases to their centers."""
-    weighted = distances_to(engine, labels, centers, weights)
-    return Distances(weighted, unweighted_to(engine, labels, centers))
+    """Return the weighted and the unweighted distances of cases to their centers.
+
+    The weighted ones may be known. To features without a center an unweighted one is 0.
+    """
+    if weighted is None:
+        weighted = distances_to(engine, labels, centers, weights)
+    even = (~np.isnan(centers)).any(axis=0).astype(np.float64)
+    return Distances(weighted, distances_to(engine, labels, centers, even))
 
 
 def distances_of(engine: Engine, solution: Solution) -> Distances:
     """Return both distances of the cases of a solution."""
+    labels, costs = solution.labels, solution.costs
     if solution.unweighted_costs is not None:
-        return Distances(solution.costs, solution.unweighted_costs)
-    return Distances(solution.costs, unweighted_to(engine, solution.labels, solution.centers))
+        return Distances(costs, solution.unweighted_costs)
+    return both_distances(engine, labels, solution.centers, solution.weights, costs)
 
 
 def members_of(engine: Engine, solution: Solution) -> Any:
@@ -143,8 +143,7 @@ def far_of(engine: Engine, solution: Solution, cutoff: float = CUTOFFS["both"]) 
 class _Scale(NamedTuple):
     """Cube roots (n,) of both distances, to the centers without the case, and their spreads."""
 
-    arrays: ArrayOps
-    n_cases: float  # their number, or their mass
+    engine: Engine
     roots: Distances
     spreads: tuple[tuple[float, float], ...]
 
@@ -156,30 +155,29 @@ class _Scale(NamedTuple):
         roots = Distances(*(arrays.cube_roots(costs, members, factors) for costs in distances))
         # The unweighted ones first: blocks are read for these, while the others need no room.
         unweighted, weighted = map(arrays.spread, roots[::-1])
-        return cls(arrays, engine.mass, roots, (weighted, unweighted))
+        return cls(engine, roots, (weighted, unweighted))
 
     def limits(self, cutoff: float) -> Thresholds:
         """Return the cube roots beyond which a case is flagged."""
         return Thresholds(*(median + cutoff * MAD_FACTOR * mad for median, mad in self.spreads))
 
-    def beyond(self, cutoff: float) -> Distances:
-        """Return masks of the cases that each distance flags."""
-        return self.limits(cutoff).flag(self.roots)
-
     def far(self, cutoff: float = CUTOFFS["both"]) -> Distances:
         """Return masks of the cases that each distance flags by the rule "both".
 
-        Every case is judged by its distance to the center without it. Where more than MOST_FLAGGED
-        would be flagged, as with few distinct values, only those at the largest distances are.
+        Every case is judged by its distance to the center without it.
         """
-        return self.beyond(self.cutoff_for_few(cutoff))
+        return self.limits_for_few(cutoff).flag(self.roots)
 
-    def cutoff_for_few(self, cutoff: float) -> float:
-        """Return a cut-off beyond which no more than MOST_FLAGGED are; infinite if that is none."""
+    def limits_for_few(self, cutoff: float = CUTOFFS["both"]) -> Thresholds:
+        """Return the cube roots beyond which a case is flagged by that rule.
+
+        Where more than MOST_FLAGGED would be flagged, as with few distinct values, only those at
+        the largest distances are, or none.
+        """
         cutoff = self.cutoff_for_tail(cutoff)
-        while self.arrays.count(self.beyond(cutoff).either) > MOST_FLAGGED * self.n_cases:
+        while self._n_beyond(cutoff) > MOST_FLAGGED * self.engine.mass:
             cutoff = 2 * cutoff if 2 * cutoff <= LARGEST_CUTOFF else np.inf
-        return cutoff
+        return self.limits(cutoff)
 
     def cutoff_for_tail(self, cutoff: float) -> float:
         """Return the cut-off, or a larger one where no gap but a tail lies behind it.
@@ -187,13 +185,14 @@ class _Scale(NamedTuple):
         Outlying cases come after a gap. Of heavy-tailed data many lie just before and just behind
         any cut-off, where of normal data 5% and .3% do.
         """
-        before, behind, last = (
-            self.arrays.count(self.beyond(step * cutoff).either) for step in (1 / TAIL, 1.0, TAIL)
-        )
-        is_tail = behind - last >= max(3, TAIL_BEHIND * self.n_cases) and (
-            before - behind >= max(TAIL_BEFORE * self.n_cases, 0.75 * (behind - last))
+        before, behind, last = (self._n_beyond(step * cutoff) for step in (1 / TAIL, 1.0, TAIL))
+        is_tail = behind - last >= max(3, TAIL_BEHIND * self.engine.mass) and (
+            before - behind >= max(TAIL_BEFORE * self.engine.mass, 0.75 * (behind - last))
         )
         return TAIL * cutoff if is_tail else cutoff
+
+    def _n_beyond(self, cutoff: float) -> float:
+        return self.engine.arrays.count(self.limits(cutoff).flag(self.roots).either)
 
 
 def pulls(sizes: np.ndarray) -> np.ndarray:
@@ -257,21 +256,6 @@ def reweight(
     return solution
 
 
-def first_thresholds(sample: Engine, centers: np.ndarray, weights: np.ndarray) -> Thresholds | None:
-    """Return the thresholds by which a sample is flagged; None if that would empty a cluster.
-
-    All cases are flagged by them, in clusters so large that a case does not pull its center.
-    """
-    arrays, labels = sample.arrays, sample.nearest(centers, weights)
-    distances = both_distances(sample, labels, centers, weights)
-    sizes = arrays.sizes(labels[None, ...], len(centers))[0]
-    scale = _Scale.of(sample, distances, labels, sizes)
-    limits = scale.limits(scale.cutoff_for_few(CUTOFFS["both"]))
-    thresholds = Thresholds(*np.power(limits, 3))
-    flagged = _Flagged.of(arrays, labels, thresholds.flag(distances))
-    return None if flagged.empties(arrays, sizes) else thresholds
-
-
 class _Flagged(NamedTuple):
     """The labels (1, n) of the cases that are not flagged, -1 for the others."""
 
@@ -288,6 +272,20 @@ class _Flagged(NamedTuple):
     def empties(self, arrays: ArrayOps, sizes: np.ndarray) -> bool:
         """Whether nothing is left of a cluster that had cases."""
         return bool(((arrays.sizes(self.groups, len(sizes))[0] == 0) & (sizes > 0)).any())
+
+
+def first_thresholds(sample: Engine, centers: np.ndarray, weights: np.ndarray) -> Thresholds | None:
+    """Return the thresholds by which a sample is flagged; None if that would empty a cluster.
+
+    All cases are flagged by them, in clusters so large that a case does not pull its center.
+    """
+    arrays, labels = sample.arrays, sample.nearest(centers, weights)
+    distances = both_distances(sample, labels, centers, weights)
+    sizes = arrays.sizes(labels[None, ...], len(centers))[0]
+    limits = _Scale.of(sample, distances, labels, sizes).limits_for_few()
+    thresholds = Thresholds(*np.power(limits, 3))
+    flagged = _Flagged.of(arrays, labels, thresholds.flag(distances))
+    return None if flagged.empties(arrays, sizes) else thresholds
 
 
 def _first_flags(
@@ -421,14 +419,13 @@ def find_clump(engine: Engine, solution: Solution, suspects: np.ndarray) -> Clum
     gaps = _gaps(points)
     for part in CLUMP_PARTS:
         size = max(FEWEST_OF_CLUMP, len(points) // part)
-        region = _dense_region(places, points, gaps, size, np.sqrt(mixture))
-        if region is not None:
+        is_there = _dense_region(places, points, gaps, size, np.sqrt(mixture))
+        if is_there is not None:
             chunks = np.array_split(suspects, -(-len(suspects) // MOST_SUSPECTS))
-            inside = np.concatenate([region.has(places.cells(cases)) for cases in chunks])
+            inside = np.concatenate([is_there(places.cells(cases)) for cases in chunks])
             size = len(_copies(engine, suspects[inside]))
             if size >= FEWEST_OF_CLUMP:
-                n_nearby = float(counts[region.has(places.points)].sum())
-                return Clump(suspects[inside], size, n_nearby)
+                return Clump(suspects[inside], size, float(counts[is_there(places.points)].sum()))
     return NO_CLUMP
 
 
@@ -438,24 +435,13 @@ def _copies(engine: Engine, cases: np.ndarray) -> np.ndarray:
     return np.repeat(cases, np.clip(np.rint(masses), 1, MOST_SUSPECTS).astype(np.int64))
 
 
-class _Region(NamedTuple):
-    """Where a clump is, in some of the features, and how far it reaches."""
-
-    columns: np.ndarray  # (q,) which of them
-    center: np.ndarray
-    reach: float  # squared distance
-
-    def has(self, points: np.ndarray) -> np.ndarray:
-        """Return which cases are of the clump."""
-        return _squares(points[:, self.columns] - self.center) < self.reach
-
-
 def _dense_region(
     places: _Places, suspects: np.ndarray, gaps: np.ndarray, size: int, most_spread: float
-) -> _Region | None:
-    """Return the densest group of suspects (m, q), if it is compact, and apart from all clusters.
+) -> Callable[[np.ndarray], np.ndarray] | None:
+    """Find the densest group of suspects (m, q), if it is compact, and apart from all clusters.
 
-    ``gaps`` (m, m) are the squared distances between the suspects.
+    ``gaps`` (m, m) are the squared distances between the suspects. What is returned says which
+    cases (l, q) are where the group is.
     """
     densest = _densest(gaps, size)
     middle = np.median(suspects[densest], axis=0)
@@ -475,7 +461,8 @@ def _dense_region(
     roots = np.cbrt(distances)
     median = np.median(roots)
     reach = (median + REACH_MADS * MAD_FACTOR * np.median(np.abs(roots - median))) ** 3
-    return _Region(usual, center, float(reach) * (size + 1) / size)
+    reach = float(reach) * (size + 1) / size
+    return lambda points: _squares(points[:, usual] - center) < reach
 
 
 def _has_outlying_cells(

@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.utils import estimator_html_repr
+from sklearn.utils.validation import check_is_fitted
 
-from rskc.inputs.arrays import to_dense
-from rskc.inputs.validation import is_word, validated
+from rskc.inputs.arrays import model_to_numpy, to_dense, to_numpy_pair
+from rskc.inputs.validation import validated
 from rskc.metrics import revised_silhouette
 from rskc.model import fitted
 from rskc.model.outliers import Distances
@@ -45,33 +47,27 @@ class FeatureCounts(NamedTuple):
     @property
     def words(self) -> str:
         """Say it: 52 of 500 features differ between the clusters, and 13 are enough ..."""
-        if self.n_different is not None and self.n_enough is not None:
-            differ = "differs" if self.n_different == 1 else "differ"
-            all_ = count(self.n_features, self.noun)
-            text = f"{self.n_different:,} of {all_} {differ} between the clusters"
-            if self.n_enough >= self.n_different:
-                return text
-            return f"{text}, and {count(self.n_enough, 'is', 'are')} enough to separate them"
-        have = "has" if self.n_selected == 1 else "have"
-        text = f"{self.n_selected:,} of {count(self.n_features, self.noun)} {have} weight"
-        if self.n_mostly == self.n_selected:
+        of_all = f"of {count(self.n_features, self.noun)}"
+        if self.n_different is None or self.n_enough is None:
+            text = count(self.n_selected, f"{of_all} has weight", f"{of_all} have weight")
+            holds = f"{count(self.n_mostly, 'holds', 'hold')} {MOST_OF_WEIGHT:.0%} of it"
+            return f"{text}, and {holds}" if self.n_mostly < self.n_selected else text
+        differ = f"{of_all} differs", f"{of_all} differ"
+        text = f"{count(self.n_different, *differ)} between the clusters"
+        if self.n_enough >= self.n_different:
             return text
-        return f"{text}, and {count(self.n_mostly, 'holds', 'hold')} {MOST_OF_WEIGHT:.0%} of it"
+        return f"{text}, and {count(self.n_enough, 'is', 'are')} enough to separate them"
 
 
 def count_features(model: Any) -> FeatureCounts:
     """Count features of a fitted model, or groups of features."""
     units = fitted.units_of(model)
-    weights = np.sort(units.weights.astype(float))[::-1]
-    held = np.cumsum(weights)
+    held = np.cumsum(np.sort(units.weights.astype(float))[::-1])
     n_mostly = int(np.searchsorted(held, MOST_OF_WEIGHT * held[-1] * (1 - 1e-12))) + 1
-    several = len(model.cluster_centers_) > 1  # one cluster differs from nothing
-    different, enough = (
-        getattr(model, name, None) if several else None
-        for name in ("n_features_different_", "n_features_enough_")
-    )
-    n_selected = int(np.count_nonzero(weights))
-    return FeatureCounts(len(weights), n_selected, n_mostly, different, enough, units.noun)
+    n_selected = int(np.count_nonzero(units.weights))
+    names = "n_features_different_", "n_features_enough_"
+    different, enough = (getattr(model, name, None) for name in names)
+    return FeatureCounts(len(held), n_selected, n_mostly, different, enough, units.noun)
 
 
 def headline(model: Any, n_cases: int, n_clusters: int, n_outliers: int, n_blind: int) -> str:
@@ -87,28 +83,118 @@ def headline(model: Any, n_cases: int, n_clusters: int, n_outliers: int, n_blind
     return f"{clusters}; {features}; {on_outliers(n_outliers, n_blind)}."
 
 
-def features_frame(model: Any) -> Any:
-    """Return a frame with one row per feature, in the order of the data."""
-    import pandas as pd
+class ResultsMixin:
+    """A fitted estimator as frames, with one row per feature, case or cell, and in words."""
 
-    weights, centers = model.feature_weights_, model.cluster_centers_
-    if hasattr(model, "encoder_"):
-        described = model.encoder_.describe(centers)
-        centers = [pd.Series(center, dtype=object) for center in described]
-    columns = {
-        "feature": fitted.feature_names(model),
-        "weight": weights,
-        "rank": np.argsort(np.argsort(-weights, kind="stable")) + 1,
-        "selected": weights > 0,
-    }
-    if hasattr(model, "group_names_"):
-        group = model.feature_group_
-        columns["group"] = model.group_names_[group]
-        columns["group_weight"] = model.group_weights_[group]
-    if bounds_cells(model):
-        columns["outlying_cells"] = counts_of_cells(model, axis=0)
-        columns["cell_scale"] = model.cell_scales_
-    return pd.DataFrame(columns | {f"center_{k}": center for k, center in enumerate(centers)})
+    def features_frame(self) -> Any:
+        """Return a pandas.DataFrame with one row per feature, in the order of the data.
+
+        Its columns: ``feature``, the name, or x0, x1, ...; ``weight``; ``rank``, 1 for the largest
+        weight, ties in the order of the data; ``selected``, whether the weight is above 0; with
+        ``feature_groups``, ``group`` and ``group_weight``; where errors of cells were bounded,
+        ``outlying_cells``, their number, and ``cell_scale``; and the centers ``center_0``,
+        ``center_1``, ...: of a category the shares in words, of an ordinal one the mean rank.
+        """
+        import pandas as pd
+
+        check_is_fitted(self, "cluster_centers_")
+        model = model_to_numpy(self)
+        weights, centers = model.feature_weights_, model.cluster_centers_
+        if hasattr(model, "encoder_"):
+            described = model.encoder_.describe(centers)
+            centers = [pd.Series(center, dtype=object) for center in described]
+        columns = {
+            "feature": fitted.feature_names(model),
+            "weight": weights,
+            "rank": np.argsort(np.argsort(-weights, kind="stable")) + 1,
+            "selected": weights > 0,
+        }
+        if hasattr(model, "group_names_"):
+            group = model.feature_group_
+            columns["group"] = model.group_names_[group]
+            columns["group_weight"] = model.group_weights_[group]
+        if bounds_cells(model):
+            columns["outlying_cells"] = counts_of_cells(model, axis=0)
+            columns["cell_scale"] = model.cell_scales_
+        return pd.DataFrame(columns | {f"center_{k}": center for k, center in enumerate(centers)})
+
+    def cases_frame(self, X: Any = None) -> Any:
+        """Return a pandas.DataFrame with one row per case of the fit.
+
+        Its columns: ``case``, the name in the index of the fitted frame, or the number;
+        ``cluster``; ``distance``, the weighted squared one to the center;
+        ``unweighted_distance``; ``outlier``, ``outlier_weighted`` and ``outlier_unweighted``, by
+        which distance; ``trimmed``, ``trimmed_weighted`` and ``trimmed_unweighted``; where errors
+        of cells were bounded, ``outlying_cells``, their number. With ``X``,
+        the data of the fit, also ``observed``, the share of the weight that is observed (of a case
+        with 0 nothing is known, so that it counts as outlying), and ``second_cluster`` and
+        ``silhouette``, the revised one; with one cluster these two are missing.
+        """
+        import pandas as pd
+
+        check_is_fitted(self, "cluster_centers_")
+        model, X = to_numpy_pair(self, X)
+        distances = Distances(model.distances_, model.unweighted_distances_)
+        far, far_unweighted = fitted.thresholds_of(model).flag(distances)
+        columns = {"case": fitted.case_names(model)}
+        if hasattr(model, "sample_weight_"):
+            columns["weight"] = model.sample_weight_
+        columns |= {
+            "cluster": model.labels_,
+            "distance": model.distances_,
+            "unweighted_distance": model.unweighted_distances_,
+            "outlier": model.outliers_,
+            "outlier_weighted": far,
+            "outlier_unweighted": far_unweighted,
+            "trimmed": model.trimmed_,
+            "trimmed_weighted": model.trimmed_weighted_,
+            "trimmed_unweighted": model.trimmed_unweighted_,
+        }
+        if bounds_cells(model):
+            columns["outlying_cells"] = counts_of_cells(model, axis=1)
+        frame = pd.DataFrame(columns)
+        if X is None:
+            return frame
+        observed, n = observed_share(model, X), len(frame)
+        _check_cases(model, len(observed))
+        second: Any = [pd.NA] * n
+        silhouettes = np.full(n, np.nan)
+        if len(model.cluster_centers_) > 1:
+            revised = revised_silhouette(model, X)
+            second, silhouettes = revised.second, revised.values
+        second = pd.array(second, "Int64")
+        return frame.assign(observed=observed, second_cluster=second, silhouette=silhouettes)
+
+    def cells_frame(self, X: Any) -> Any:
+        """Return a pandas.DataFrame with one row per outlying cell, the farthest first.
+
+        Its columns: ``case`` and ``feature``; ``value`` of the cell; ``cluster`` of the case and
+        its ``center`` in the feature; and ``scales``, the standardized residual: how many
+        ``cell_scales_`` the value is above the center, or below. X is the data of the fit.
+        """
+        check_is_fitted(self, "cluster_centers_")
+        return cells_frame(*to_numpy_pair(self, X)).drop(columns=["row", "column"])
+
+    def summary(self) -> str:
+        """Describe settings and result in a few lines.
+
+        Settings are those that are not the usual ones, as scikit-learn shows them.
+        """
+        check_is_fitted(self, "cluster_centers_")
+        model = model_to_numpy(self)
+        lines = _wrapped("", " ".join(repr(model).split()), 0)
+        for heading, words in _results(model):
+            lines += _wrapped(f"  {heading:<{MARGIN}}", words, MARGIN + 2)
+        lines += ["Warnings:"] if model.warnings_ else []
+        for message in model.warnings_:
+            lines += _wrapped("  - ", textwrap.shorten(message, LONGEST_WARNING), 4)
+        return "\n".join(lines)
+
+    def _html_repr(self) -> str:
+        """Describe a fitted model for a notebook; scikit-learn would count outputs as features."""
+        if not hasattr(self, "cluster_centers_"):
+            return estimator_html_repr(self)
+        return f"<pre>{escape(self.summary())}</pre>"
 
 
 def in_units(frame: Any, units: Mapping[str, Any]) -> Any:
@@ -118,55 +204,19 @@ def in_units(frame: Any, units: Mapping[str, Any]) -> Any:
     :class:`rskc.preprocessing.preparer.Unit`, or center and scale. Means of logarithms are
     geometric means then, and their scale stays that of natural logarithms.
     """
-    places = [i for i, name in enumerate(frame["feature"]) if name in units]
-    if not places:
+    known = np.array([name in units for name in frame["feature"]], bool)
+    if not known.any():
         return frame
-    converted = frame.copy()
-    units_of_rows = [Unit(*units[name]) for name in frame["feature"].iloc[places]]
-    for j, name in enumerate(frame.columns):
+    frame = frame.copy()
+    units_of_rows = [Unit(*units[name]) for name in frame["feature"][known]]
+    for name in frame.columns:
         if name in IN_UNITS or name.startswith("center_"):
-            values = frame.iloc[places, j].to_numpy(np.float64)
-            converted.iloc[places, j] = [
+            pairs = zip(frame.loc[known, name].astype(np.float64), units_of_rows, strict=True)
+            frame.loc[known, name] = [
                 value * unit.scale if name in SCALES else float(unit.back(value))
-                for value, unit in zip(values, units_of_rows, strict=True)
+                for value, unit in pairs
             ]
-    return converted
-
-
-def cases_frame(model: Any, X: Any) -> Any:
-    """Return a frame with one row per case; with the data, also second clusters and silhouettes."""
-    import pandas as pd
-
-    distances = Distances(model.distances_, model.unweighted_distances_)
-    far, far_unweighted = fitted.thresholds_of(model).flag(distances)
-    columns = {"case": fitted.case_names(model)}
-    if hasattr(model, "sample_weight_"):
-        columns["weight"] = model.sample_weight_
-    columns |= {
-        "cluster": model.labels_,
-        "distance": model.distances_,
-        "unweighted_distance": model.unweighted_distances_,
-        "outlier": model.outliers_,
-        "outlier_weighted": far,
-        "outlier_unweighted": far_unweighted,
-        "trimmed": model.trimmed_,
-        "trimmed_weighted": model.trimmed_weighted_,
-        "trimmed_unweighted": model.trimmed_unweighted_,
-    }
-    if bounds_cells(model):
-        columns["outlying_cells"] = counts_of_cells(model, axis=1)
-    frame = pd.DataFrame(columns)
-    if X is None:
-        return frame
-    observed, n = observed_share(model, X), len(frame)
-    _check_cases(model, len(observed))
-    second: Any = [pd.NA] * n
-    silhouettes = np.full(n, np.nan)
-    if len(model.cluster_centers_) > 1:
-        revised = revised_silhouette(model, X)
-        second, silhouettes = revised.second, revised.values
-    second = pd.array(second, "Int64")
-    return frame.assign(observed=observed, second_cluster=second, silhouette=silhouettes)
+    return frame
 
 
 def _check_cases(model: Any, m: int) -> None:
@@ -228,78 +278,9 @@ def observed_share(model: Any, X: Any) -> np.ndarray:
     return np.clip(shares, 0.0, 1.0)
 
 
-def describe(model: Any) -> str:
-    """Describe settings and result in a few lines, none wider than WIDTH."""
-    lines = ["Robust and sparse K-means"]
-    for title, pairs in (("Asked for:", _settings(model)), ("Found:", _results(model))):
-        lines += [title, *(line for pair in pairs for line in _wrapped(*pair))]
-    lines += ["Warnings:"] if model.warnings_ else []
-    for message in model.warnings_:
-        lines += _wrapped("-", textwrap.shorten(message, LONGEST_WARNING), margin=2)
-    return "\n".join(lines)
-
-
-def describe_html(model: Any) -> str:
-    """Describe settings and result as a small piece of HTML, for notebooks."""
-    parts = [("Asked for", _settings(model)), ("Found", _results(model))]
-    rows = [
-        f"<tr><th scope='row' style='text-align:left'>{escape(heading)}</th>"
-        f"<td style='text-align:left'>{escape(words.replace(GLUE, ' '))}</td></tr>"
-        for title, pairs in parts
-        for heading, words in [(title, ""), *pairs]
-    ]
-    notes = [f"<p>{escape(message)}</p>" for message in model.warnings_]
-    body = "".join([*rows, "</table>", *notes])
-    return f"<table><caption>Robust and sparse K-means</caption>{body}"
-
-
-def _wrapped(heading: str, words: str, margin: int = MARGIN) -> list[str]:
-    text, indent = f"  {heading:<{margin}}{words}", " " * (margin + 2)
-    lines = textwrap.wrap(text, WIDTH, subsequent_indent=indent)
+def _wrapped(heading: str, words: str, margin: int) -> list[str]:
+    lines = textwrap.wrap(heading + words, WIDTH, subsequent_indent=" " * margin)
     return [line.replace(GLUE, " ") for line in lines]
-
-
-def _settings(model: Any) -> Iterator[tuple[str, str]]:
-    if callable(model.init):
-        starts = "centers of a function"
-    elif not isinstance(model.init, str):
-        starts = "given centers"
-    else:
-        number = "restarts" if isinstance(model.n_init, str) else count(model.n_init, "restart")
-        seed = "no seed" if model.random_state is None else f"seed {model.random_state!s:.20}"
-        starts = f"{number} with {model.init} centers, {seed}"
-    yield "clusters", f"{len(model.cluster_centers_)}, from {starts}"
-
-    bound = model.l1_bound_
-    took = f", which took an L1 bound of {bound:.4g} on the weights" if bound is not None else ""
-    if bound is None:
-        sparsity = "all, with equal weights"
-    elif model.n_features is not None:
-        sparsity = f"{model.n_features}{' groups' * hasattr(model, 'group_names_')}{took}"
-    elif hasattr(model, "n_features_different_"):
-        sparsity = f"as many as differ between the clusters{took}"
-    else:
-        chosen = ", chosen halfway" if isinstance(model.l1_bound, str) else ""
-        sparsity = f"weights of L2 norm 1 and an L1 norm of at most {bound:.4g}{chosen}"
-    yield "features", sparsity
-
-    n, cases = len(model.labels_), count(model.n_trim_, "case")
-    if is_word(model.trim, "auto") or model.reweight:
-        trimming = f"cases that are outlying by their distances: {cases} of {n:,} left out"
-    elif model.n_trim_ == 0:
-        trimming = "none"
-    elif hasattr(model, "sample_weight_"):
-        share = f"{model.trim_:.3g} of the case weight"
-        trimming = f"{share} by weighted and as much by unweighted distance"
-    else:
-        trimming = f"{cases} of {n:,} by weighted and as many by unweighted distance"
-    yield "trimming", trimming
-
-    rule = f"beyond the median weighted distance plus {model.outlier_cutoff_:g} MAD"
-    if model.outlier_rule != "paper":
-        roots = f"beyond the median plus {model.outlier_cutoff_:g} MAD of the cube roots"
-        rule = f"weighted or unweighted squared distance {roots}"
-    yield "outliers", rule
 
 
 def _results(model: Any) -> Iterator[tuple[str, str]]:
@@ -311,56 +292,32 @@ def _results(model: Any) -> Iterator[tuple[str, str]]:
         total = number(float(weights.sum()), 6)
         yield "weights", f"cases have a weight of {total}, by cluster: {listed(parts, MOST_SIZES)}"
     counts = count_features(model)
-    total = f"{counts.n_features:,}{' groups' * (counts.noun != 'feature')}"
-    largest = ", all the same"
-    if model.l1_bound_ is not None:
+    if model.l1_bound_ is None:
+        yield "features", f"{counts.words}, all the same"
+    else:
         names, weights, _ = fitted.units_of(model)
         first = np.argsort(-weights, kind="stable")[: min(counts.n_selected, MOST_NAMES)]
         pairs = [f"{_in_one_piece(names[j])}{GLUE}{weights[j]:.3g}" for j in first]
-        largest = f": {listed(pairs, MOST_NAMES, counts.n_selected)}"
-    yield "features", f"{counts.n_selected:,} of {total} have weight{largest}"
-    if counts.n_different is not None:
-        mostly = count(counts.n_mostly, "holds", "hold")
-        yield "choice", f"{counts.words}; {mostly} {MOST_OF_WEIGHT:.0%} of the weight"
-    yield "trimmed", _farthest_cases(model, model.trimmed_)
-    yield "outliers", _farthest_cases(model, model.outliers_)
+        yield "features", f"{counts.words}: {listed(pairs, MOST_NAMES, counts.n_selected)}"
+        yield "l1_bound", f"{model.l1_bound_:.4g}"
+    for heading, mask in (("trimmed", model.trimmed_), ("outliers", model.outliers_)):
+        cases = np.flatnonzero(mask)
+        first = cases[np.argsort(-model.distances_[cases], kind="stable")][:MOST_NAMES]
+        farthest = [_in_one_piece(name) for name in fitted.case_names(model)[first]]
+        words = f"{count(len(cases), 'case')}: {listed(farthest, MOST_NAMES, len(cases))}"
+        yield heading, words if len(cases) else "none"
     if bounds_cells(model):
         yield "cells", words_on_cells(model)
-    missing = f"{model.n_missing_:,} of {n * p:,} cells missing"
-    if n_far := np.count_nonzero(np.isinf(model.distances_)):
-        # Cells too large for their squares look the same from here.
-        why = "nothing is observed" if model.n_missing_ else "a cell is too large"
-        missing += f"; of {count(n_far, 'case')} {why} in the features that have weight"
-    yield "missing", missing
+    yield "missing", f"{model.n_missing_:,} of {n * p:,} cells missing"
     yield "objective", f"{model.objective_:.6g} after {count(model.n_iter_, 'iteration')}"
 
 
 def words_on_cells(model: Any) -> str:
-    """Say how many cells are outlying, and of which features and cases most of them are."""
-    per_feature, per_case = (counts_of_cells(model, axis) for axis in (0, 1))
-    total, n_features = int(per_feature.sum()), int(np.count_nonzero(per_feature))
-    if total == 0:
-        return f"no cell is outlying beyond {model.cell_cutoff_:g} scales of its feature"
-    features, cases = fitted.feature_names(model), fitted.case_names(model)
-    most = []
-    for counts, names in ((per_feature, features), (per_case, cases)):
-        largest = int(counts.argmax())
-        most.append(f"{_in_one_piece(names[largest])} ({counts[largest]:,})")
-    are = "is" if total == 1 else "are"
-    return (
-        f"{count(total, 'cell')} of {count(n_features, 'feature')} {are} outlying beyond "
-        f"{model.cell_cutoff_:g} scales; {most[0]} and case {most[1]} have the most"
-    )
-
-
-def _farthest_cases(model: Any, mask: np.ndarray) -> str:
-    """Count the cases, and list the farthest."""
-    cases = np.flatnonzero(mask)
-    if len(cases) == 0:
-        return "none"
-    first = cases[np.argsort(-model.distances_[cases], kind="stable")][:MOST_NAMES]
-    names = [_in_one_piece(name) for name in fitted.case_names(model)[first]]
-    return f"{count(len(cases), 'case')}: {listed(names, MOST_NAMES, len(cases))}"
+    """Say how many cells are outlying."""
+    per_feature = counts_of_cells(model, axis=0)
+    of_features = f"of {count(int(np.count_nonzero(per_feature)), 'feature')}"
+    words = count(int(per_feature.sum()), f"cell {of_features} is", f"cells {of_features} are")
+    return f"{words} outlying beyond {model.cell_cutoff_:g} scales"
 
 
 def _in_one_piece(name: Any) -> str:

@@ -56,12 +56,6 @@ KINDS: dict[str, tuple[type[FitWarning], str | None, str]] = {
         "resemble one another as the cases of a cluster do, and lie apart from all clusters. If "
         "they are a true cluster, raise {n_clusters} or lower {trim}.",
     ),
-    "many outlying cells": (
-        FitWarning,
-        "n_clusters",
-        "{features} more than a quarter of their cells outlying: {names}. Such a feature has two "
-        "modes within clusters; or there are too few clusters, and {n_clusters} should be raised.",
-    ),
     "numbers not standardized": (
         FitWarning,
         None,
@@ -76,7 +70,6 @@ KINDS: dict[str, tuple[type[FitWarning], str | None, str]] = {
         "its variance, so if units differ, prepare the features first, by {Preparer() in a "
         "pipeline}.",
     ),
-    "unobserved features": (FitWarning, None, "{features} no observed cell and weight 0: {names}."),
     "hardly observed cases": (
         FitWarning,
         None,

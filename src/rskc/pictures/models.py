@@ -19,8 +19,7 @@ MOST_CELLS = 2**22
 # Up to this many cells a plain SVD is as fast as scikit-learn's PCA, which takes .2 s to import.
 PLAIN_CELLS = 2**17
 LOW, HIGH = 0.02, 0.98  # quantiles at which the colors of a heat map end
-SPREAD = 1000.0  # a largest distance of more than this many medians calls for a log scale
-FLOOR = 1e-3  # on a log scale, what is below this share of the median stands on the edge
+FLOOR = 1e-2  # of the median distance: what is below stands there, as a log scale has no 0
 # Color, marker and words of a case, by the distance that makes it an outlier.
 FLAGS = {
     "none": (GRAY, "o", "no outlier"),
@@ -38,15 +37,6 @@ def check_fitted(model: Any, X: Any = None) -> tuple[Any, Any]:
     """Return a fitted model and a table, both in memory."""
     check_is_fitted(model, "cluster_centers_")
     return to_numpy_pair(model, X)
-
-
-def check_cases_of_the_fit(model: Any, n: int, what: str) -> None:
-    """Refuse cases that are not those of the fit, for which alone ``what`` is known."""
-    if n != len(model.labels_):
-        raise ValueError(
-            f"X has {n} cases and the model was fitted to {len(model.labels_)}: {what} is known "
-            "for the cases of the fit only; give the X that was given to fit."
-        )
 
 
 def sizes_in_words(labels: np.ndarray, K: int, weights: Any = None) -> list[str]:
@@ -104,22 +94,6 @@ class Plane(NamedTuple):
     centers: np.ndarray
     axis_names: tuple[str, str]
     n_filled: int  # cases of which a cell in use is missing
-    scales: tuple[float, float] = (1.0, 1.0)  # by which distances in it become those of the model
-
-    def looks_nearer(self, cases: JudgedCases, rows: np.ndarray) -> np.ndarray:
-        """Return which of some cases are farther from a center than they look in the plane.
-
-        These lie nearer to the center of another cluster than to their own, or are outliers among
-        cases that are none: what sets them apart is in features that the plane does not show.
-        """
-        labels, outliers, used = cases.labels[rows], cases.outliers[rows], np.unique(cases.labels)
-        gaps = (self.positions[rows, None] - self.centers[used]) * self.scales
-        squares = (gaps**2).sum(axis=2)
-        own = squares[np.arange(len(rows)), np.searchsorted(used, labels)]
-        farthest = np.full(len(self.centers), -np.inf)
-        np.maximum.at(farthest, labels[~outliers], own[~outliers])
-        is_other = squares.min(axis=1) < own * (1 - 1e-9)
-        return np.where(outliers, own <= farthest[labels], is_other)
 
 
 def plane_of(model: Any, X: Any, cases: JudgedCases, kind: str) -> Plane:
@@ -164,8 +138,7 @@ def plane_of(model: Any, X: Any, cases: JudgedCases, kind: str) -> Plane:
         return Plane(*places, (x_name, y_name), n_filled)
     names = [cleaned(name, 40) for name in number_names(model)[features]]
     if len(features) == 2:
-        first, second = np.sqrt(weights[features]).tolist()
-        return Plane(X, centers, (names[0], names[1]), n_filled, (first, second))
+        return Plane(X, centers, (names[0], names[1]), n_filled)
     # One feature, and the place of each case among all, sorted by the feature.
     ranks, labels = np.empty(len(X)), cases.labels
     ranks[np.lexsort((labels, X[:, 0]))] = np.arange(len(X))
@@ -175,7 +148,6 @@ def plane_of(model: Any, X: Any, cases: JudgedCases, kind: str) -> Plane:
         np.column_stack([centers[:, 0], middles]),
         (names[0], "cases, in the order of this feature"),
         n_filled,
-        (1.0, 0.0),
     )
 
 
@@ -232,14 +204,6 @@ def frame_of(
     return low - flat, high + flat
 
 
-# Cases in the order of their clusters
-
-
-def rows_by_cluster(labels: np.ndarray) -> np.ndarray:
-    """Return the row of each case, sorted by cluster, within clusters in the order of the table."""
-    return np.argsort(np.argsort(labels, kind="stable"))
-
-
 # The heat map
 
 
@@ -252,16 +216,13 @@ def standardize_cells(values: np.ndarray, outliers: np.ndarray) -> np.ndarray:
 
 
 def color_limits(values: np.ndarray) -> tuple[float, float]:
-    """Return where the colors end: at quantiles, so that an outlying cell does not bleach all."""
+    """Return where colors that diverge from 0 end.
+
+    At quantiles, so that an outlying cell does not bleach all.
+    """
     seen = values[np.isfinite(values)]
-    low, high = np.quantile(seen, [LOW, HIGH]) if len(seen) else (0.0, 1.0)
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
-
-
-def symmetric_limits(values: np.ndarray) -> tuple[float, float]:
-    """Return where colors that diverge from 0 end."""
-    end = max(map(abs, color_limits(values)))
-    return -end, end
+    end = np.abs(np.quantile(seen, [LOW, HIGH])).max() if len(seen) else 0.0
+    return (-end, end) if end > 0 else (-1.0, 1.0)
 
 
 # The two distances
@@ -274,35 +235,9 @@ def flags_of(distances: Distances, thresholds: Thresholds, trimmed: Any) -> np.n
     return np.where((flags == 0) & trimmed, 4, flags)
 
 
-class DistanceScatter(NamedTuple):
-    """Weighted and unweighted distances of cases, as a scatter plot shows them."""
-
-    seen: np.ndarray  # cases that can be drawn
-    points: np.ndarray  # of these, the two distances
-    logarithmic: tuple[bool, bool]  # the scales; else of cube roots
-
-
-def distance_scatter(distances: Distances) -> DistanceScatter:
-    """Choose scales for the two distances.
-
-    On the scale of cube roots the distances of cases that are no outliers are nearly normal. Where
-    half of the cases would share less than a tenth of it, the scale is logarithmic.
-    """
+def distance_points(distances: Distances) -> tuple[np.ndarray, np.ndarray]:
+    """Return which cases can be drawn, and the two distances of these, (n, 2), for a log scale."""
     seen = np.isfinite(distances.weighted) & np.isfinite(distances.unweighted)
     points = np.column_stack(distances)[seen]
-    if not len(points):
-        return DistanceScatter(seen, points, (False, False))
-    medians = np.median(points, axis=0)
-    x_log, y_log = ((medians > 0) & (points.max(axis=0) > SPREAD * medians)).tolist()
-    # Lift distances that a log scale cannot or should not show.
-    floor = np.where((x_log, y_log), FLOOR * medians, 0)
-    return DistanceScatter(seen, np.maximum(points, floor), (x_log, y_log))
-
-
-def cube_ticks(high: float) -> list[float]:
-    """Return 0 and the numbers 1, 2, 5, 10, ... up to ``high``, those that cube roots separate."""
-    if high <= 0:
-        return [0.0]
-    decades = np.floor(np.log10(high)) + np.arange(-3, 1)
-    steps = [float(f"{digit}e{decade:.0f}") for decade in decades for digit in (1, 2, 5)]
-    return [0.0, *(step for step in steps if high / 500 <= step <= high)]
+    floors = [FLOOR * np.median(d[d > 0]) if (d > 0).any() else 1.0 for d in points.T]
+    return seen, np.maximum(points, floors)

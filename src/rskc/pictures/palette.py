@@ -31,9 +31,3 @@ def cluster_markers(K: int) -> list[str]:
     """Return markers of K clusters: the pair of color and marker is unique up to K = 100."""
     colors = len(PALETTE)
     return [MARKERS[(k % colors // 7 + k // colors) % len(MARKERS)] for k in range(K)]
-
-
-def darker(color: str, share: float = 0.5) -> str:
-    """Mix a color with black."""
-    parts = (int(color[i : i + 2], 16) for i in (1, 3, 5))
-    return "#" + "".join(f"{round(part * (1 - share)):02X}" for part in parts)

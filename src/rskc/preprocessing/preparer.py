@@ -6,6 +6,7 @@ else.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -20,8 +21,8 @@ from rskc.inputs.spreads import MANY, SPARSE, column_medians, some_rows, spreads
 from rskc.inputs.validation import check_choice, is_word
 from rskc.preprocessing.standardizers import (
     SCALES,
-    ColumnStandardizer,
     Transformer,
+    column_scales,
     standardize_rows,
     with_numbers,
 )
@@ -76,7 +77,11 @@ def decide(table: Any) -> Decisions:
             return Decisions(False, not is_sparse, *logs_together(np.maximum(rows, 0)))
         if is_sparse:
             return Decisions(False, False, *as_it_is)
-    if (p >= MANY and _spread_alike(rows)) or _have_one_range(rows):
+        deviations = _deviations(rows)
+        low, middle, high = np.quantile(deviations[deviations > 0], (0.05, 0.5, 0.95))
+        if high <= MANY_ALIKE * middle and middle <= MANY_ALIKE * low:
+            return Decisions(False, True, *as_it_is)
+    if _have_one_range(rows):
         return Decisions(False, True, *as_it_is)
     skewed = np.array([_is_skewed(column) for column in rows.T], bool)
     spreads = spreads_of(rows)
@@ -88,7 +93,7 @@ def _are_counts(table: Any, rows: np.ndarray) -> bool:
     """Whether cells are whole numbers from 0 on, of which the largest are rare."""
     cells = table.data if issparse(table) else rows
     cells = cells[np.isfinite(cells)] if np.isnan(cells).any() else cells
-    if cells.size == 0 or cells.min() < 0 or (cells != np.floor(cells)).any():
+    if cells.min(initial=0) < 0 or (cells != np.floor(cells)).any():
         return False
     filled = cells[cells > 0]
     largest = filled.max(initial=0)
@@ -150,15 +155,6 @@ def _deviations(rows: np.ndarray) -> np.ndarray:
         return np.nanstd(np.where(np.isnan(rows).all(axis=0), 0.0, rows), axis=0)
 
 
-def _spread_alike(rows: np.ndarray) -> bool:
-    deviations = _deviations(rows)
-    deviations = deviations[deviations > 0]
-    if len(deviations) == 0:
-        return True
-    low, middle, high = np.quantile(deviations, (0.05, 0.5, 0.95))
-    return high <= MANY_ALIKE * middle and middle <= MANY_ALIKE * low
-
-
 def _is_skewed(column: np.ndarray) -> bool:
     """Whether a column is positive and skewed to the right, and its logarithms are not."""
     seen = column[np.isfinite(column)]
@@ -167,8 +163,6 @@ def _is_skewed(column: np.ndarray) -> bool:
     above = seen[seen > 0]
     if len(np.unique(above)) < FEWEST:
         return False
-    if 2 * np.count_nonzero(above == above.min()) > len(above):  # a floor
-        above = above[above > above.min()]
     plain, logged = _skewness(above), _skewness(np.log(above))
     return plain >= SKEWED and abs(logged) <= plain / 2
 
@@ -325,27 +319,29 @@ class Preparer(Transformer):
         check_choice("scale", self.scale, ("auto", *SCALES))
         table, places = self._numbers(X, reset=True)
         p, mixed = table.shape[1], places is not None
+        places = list(range(p)) if places is None else places
         names = column_names(X) if hasattr(X, "columns") else [""] * p
-        decisions = self._decide(table, names, range(p) if places is None else places)
-        self.__dict__.update(_idle(p))
+        if self.standardize == "rows" and (mixed or issparse(table)):
+            kind = "holds categories" if mixed else "is sparse"
+            words = f"compares cells along a row, and {{X}} {kind}; use 'columns'."
+            raise ParameterError("standardize", "rows", words)
+        decisions = self._decide(table, names, places)
+        n = len(names)
+        self.without_data(p)
         self.counts_, alike, self.log_, self.unit_ = decisions
-        if self.standardize != "auto":
-            if self.standardize == "rows" and (mixed or issparse(table)):
-                kind = "holds categories" if mixed else "is sparse"
-                raise ValueError(
-                    f"standardize='rows' compares cells along a row, and X {kind}; use 'columns'."
-                )
-            self.standardize_ = self.standardize
-        elif mixed or self.counts_ or not alike:
-            self.standardize_ = "columns"
-        elif p >= (MANY if self.log_.any() else VERY_MANY) and not issparse(table):
-            self.standardize_ = "rows"
-        self._fit_scales(table)
-        if places is not None:  # the columns that hold no numbers have a place in the arrays too
-            for name, value in OF_COLUMNS.items():
-                values = np.full(X.shape[1], value)
-                values[places] = getattr(self, name)
-                setattr(self, name, values)
+        if self.standardize == "auto":
+            self.standardize_ = None
+            if mixed or self.counts_ or not alike:
+                self.standardize_ = "columns"
+            elif p >= (MANY if self.log_.any() else VERY_MANY) and not issparse(table):
+                self.standardize_ = "rows"
+        self._fit_scales(table, getattr(self, "feature_names_in_", np.arange(n))[places])
+        # The columns that hold no numbers have a place in the arrays too.
+        for name, value in OF_COLUMNS.items():
+            values = np.full(n, value)
+            values[places] = getattr(self, name)
+            setattr(self, name, values)
+        self.n_features_in_ = n
         return self
 
     def _decide(self, table: Any, names: Sequence[str], places: Sequence[int]) -> Decisions:
@@ -356,9 +352,8 @@ class Preparer(Transformer):
         decisions = decide(table)
         if is_word(self.log, "auto"):
             return decisions
-        if self.log is None or (isinstance(self.log, str) and self.log in ("all", "none")):
-            chosen = np.full(p, self.log == "all")
-        else:
+        chosen = np.full(p, is_word(self.log, "all"))
+        if self.log is not None and not is_word(self.log, "all"):
             asked = places_of("log", self.log, names)
             for j in set(asked) - set(places):
                 raise ParameterError("log", names[j], "is a column of {X} that holds no numbers.")
@@ -367,7 +362,7 @@ class Preparer(Transformer):
         logs = logs_together(rows) if together else logs_of_columns(rows, chosen)
         return Decisions(False, decisions.alike, *logs)
 
-    def _fit_scales(self, table: Any) -> None:
+    def _fit_scales(self, table: Any, names: np.ndarray) -> None:
         if self.counts_:
             sums = np.asarray(table.sum(axis=0)).ravel()
             self.counted_ = sums <= MOST_OF_ALL * sums.sum()
@@ -379,16 +374,9 @@ class Preparer(Transformer):
                 self.spread_ = float(np.nanmedian(np.nanstd(rows, axis=1))) or 1.0
         if self.standardize_ == "columns" and table.shape[1]:
             scale = "clipped" if self.scale == "auto" else self.scale
-            standardizer = ColumnStandardizer("mean" if scale == "std" else "median", scale)
-            logged, names = self._logged(table), getattr(self, "feature_names_in_", ())
-            if scale == "mad" and len(names) == table.shape[1] and not issparse(table):
-                import pandas as pd
-
-                logged = pd.DataFrame(logged, columns=names)  # of which a warning gives names
-            standardizer.fit(logged)
-            self.center_ = standardizer.center_
-            least = LEAST_OF_COUNTS if self.counts_ else 0.0
-            self.scale_ = np.maximum(standardizer.scale_, least)
+            center, logged = "mean" if scale == "std" else "median", self._logged(table)
+            self.center_, scales = column_scales(logged, center, scale, names)
+            self.scale_ = np.maximum(scales, LEAST_OF_COUNTS if self.counts_ else 0.0)
 
     def _logged(self, table: Any) -> Any:
         if self.counts_:
@@ -463,7 +451,9 @@ class Preparer(Transformer):
 
     def without_data(self, p: int) -> Preparer:
         """Set what a fit to p features would, where the data decide nothing: no logarithms."""
-        self.__dict__.update(_idle(p), standardize_=self.standardize, n_features_in_=p)
+        of_columns = {name: np.full(p, value) for name, value in OF_COLUMNS.items()}
+        self.__dict__.update(OF_TABLE | of_columns)
+        self.standardize_, self.n_features_in_ = self.standardize, p
         return self
 
     @property
@@ -483,10 +473,11 @@ class Preparer(Transformer):
 
     def of_columns(self, places: Sequence[int]) -> Preparer:
         """Return what prepares some of the columns; all are needed where rows are standardized."""
-        part = Preparer(self.log, self.standardize, self.scale).without_data(len(places))
-        for name in (*OF_TABLE, *OF_COLUMNS):
-            values = getattr(self, name)
-            setattr(part, name, values[list(places)] if name in OF_COLUMNS else values)
+        part = copy.copy(self)
+        part.__dict__.pop("feature_names_in_", None)
+        part.n_features_in_ = len(places)
+        for name in OF_COLUMNS:
+            setattr(part, name, getattr(self, name)[list(places)])
         return part
 
     def describe(self) -> str:
@@ -515,17 +506,12 @@ class Preparer(Transformer):
     @classmethod
     def from_plain(cls, state: Mapping[str, Any], p: int) -> Preparer:
         """Return the preparer of such a state; ValueError if it fits no table of p columns."""
-        preparer = cls(**{name: state[name] for name in ("log", "standardize", "scale")})
-        preparer.without_data(p)
+        params = {name: state[name] for name in ("log", "standardize", "scale")}
+        preparer = cls(**params).without_data(p)
         preparer.__dict__.update({name: state[name] for name in STATE if name in state})
         if any(np.shape(getattr(preparer, name)) != (p,) for name in OF_COLUMNS):
             raise ValueError("the preparation in the model's file does not fit the model.")
         return preparer
-
-
-def _idle(p: int) -> dict[str, Any]:
-    """Return what a fit to p columns leaves where nothing is done."""
-    return OF_TABLE | {name: np.full(p, value) for name, value in OF_COLUMNS.items()}
 
 
 class Unit(NamedTuple):

@@ -246,37 +246,12 @@ class ColumnStandardizer(_Standardizer):
         self : ColumnStandardizer
         """
         table, places = self._numbers(X, reset=True)
-        center, spread, scale = self._measured(table)
-        concentrated = (scale == 0) & (spread > 0)
         p, at = self.n_features_in_, slice(None) if places is None else places
-        if concentrated.any():
-            names = getattr(self, "feature_names_in_", np.arange(p))[at]
-            warn_user(
-                f"{count(int(concentrated.sum()), 'feature has', 'features have')} MAD 0, because "
-                "more than half of the cells are equal; the standard deviation is used instead: "
-                f"{listed(names[concentrated], 6)}."
-            )
-        scale = np.where(concentrated, spread, scale)
-        usable = np.isfinite(scale) & (scale > 0) & np.isfinite(center)
+        names = getattr(self, "feature_names_in_", np.arange(p))[at]
         self.center_, self.scale_ = np.zeros(p), np.ones(p)
-        self.center_[at] = np.where(usable | (scale == 0), center, 0.0) * (not issparse(table))
-        self.scale_[at] = np.where(usable, scale, 1.0)
+        found = column_scales(table, self.center, self.scale, names)
+        self.center_[at], self.scale_[at] = found
         return self
-
-    def _measured(self, X: Any) -> np.ndarray:
-        """Return centers, standard deviations and scales, of some columns at a time."""
-        table = X.tocsc() if issparse(X) else X
-        step = max(1, CELLS_AT_ONCE // X.shape[0]) if issparse(X) else X.shape[1]
-        parts = []
-        for first in range(0, X.shape[1], step):
-            columns = to_dense(table[:, first : first + step])
-            columns = np.ascontiguousarray(columns.T, np.float64)
-            with np.errstate(invalid="ignore", over="ignore"):
-                center = (_medians if self.center == "median" else _means)(columns)
-                spread = _deviations(columns)
-                scale = spread if self.scale == "std" else SCALES[self.scale](columns)
-            parts.append([center, spread, scale])
-        return np.concatenate(parts, axis=1)
 
     def transform(self, X: Any) -> Any:
         """Standardize each feature of X by the centers and scales of the fit.
@@ -330,6 +305,33 @@ class ColumnStandardizer(_Standardizer):
         return scaled
 
 
+def column_scales(
+    X: Any, center: str, scale: str, names: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return centers and scales of columns, as ``ColumnStandardizer`` has them."""
+    table = X.tocsc() if issparse(X) else X
+    step = max(1, CELLS_AT_ONCE // X.shape[0]) if issparse(X) else X.shape[1]
+    parts = []
+    for first in range(0, X.shape[1], step):  # all columns of an array, some of a sparse matrix
+        columns = np.ascontiguousarray(to_dense(table[:, first : first + step]).T, np.float64)
+        with np.errstate(invalid="ignore", over="ignore"):
+            centers = column_medians(columns.T) if center == "median" else _means(columns)
+            spreads = _deviations(columns)
+            parts.append([centers, spreads, spreads if scale == "std" else SCALES[scale](columns)])
+    centers, spreads, scales = np.concatenate(parts, axis=1)
+    concentrated = (scales == 0) & (spreads > 0)
+    if concentrated.any():
+        warn_user(
+            f"{count(int(concentrated.sum()), 'feature has', 'features have')} MAD 0, because "
+            "more than half of the cells are equal; the standard deviation is used instead: "
+            f"{listed(names[concentrated], 6)}."
+        )
+    scales = np.where(concentrated, spreads, scales)
+    usable = np.isfinite(scales) & (scales > 0) & np.isfinite(centers)
+    centers = np.where(usable | (scales == 0), centers, 0.0) * (not issparse(X))
+    return centers, np.where(usable, scales, 1.0)
+
+
 def with_numbers(X: Any, places: list[int], numbers: np.ndarray) -> Any:
     """Return a frame of the same kind with other numbers in some columns."""
     columns = {X.columns[j]: numbers[:, i] for i, j in enumerate(places)}
@@ -347,19 +349,15 @@ def standardize_rows(X: np.ndarray, center: str, scale: str) -> tuple[np.ndarray
         Numbers of the rows with scale 0, which are centered only.
     """
     scales = SCALES[scale](X)
-    centers = (_medians if center == "median" else _means)(X)
+    centers = column_medians(X.T) if center == "median" else _means(X)
     flat = np.flatnonzero(scales == 0)
     scales[flat] = 1
     return (X - centers[:, None]) / scales[:, None], flat
 
 
-def _medians(X: np.ndarray) -> np.ndarray:
-    """Return the median of each row over its observed cells; NaN if it has none."""
-    return column_medians(X.T)
-
-
 def _mads(X: np.ndarray) -> np.ndarray:
-    return _medians(np.abs(X - _medians(X)[:, None])) * X.dtype.type(MAD_FACTOR)
+    errors = np.abs(X - column_medians(X.T)[:, None])
+    return column_medians(errors.T) * X.dtype.type(MAD_FACTOR)
 
 
 def _means(X: np.ndarray) -> np.ndarray:

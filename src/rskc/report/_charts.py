@@ -6,8 +6,8 @@ set; the page makes rows of them). The look of each is in ``templates/charts.jso
 ``"$name"`` stands for a value. Names given by the user are values of data and never names of
 fields. Colors are variables of the style sheet, so that light, dark and print each have their own.
 
-Of many cases only some are drawn: all outliers as long as they make up no more than half of what
-is drawn, and of the others a sample that is the same every time.
+Of many cases only some are drawn: the farthest outliers, up to half of what is drawn, and of the
+others a sample that is the same every time.
 """
 
 from typing import Any
@@ -17,12 +17,11 @@ import numpy as np
 from rskc.inputs.arrays import to_dense
 from rskc.model.fitted import JudgedCases, number_names, number_weights, units_of
 from rskc.model.outliers import Distances
-from rskc.model.summary import in_units
 from rskc.pictures import models as pictures
 from rskc.pictures.models import FLAGS
 from rskc.pictures.palette import GRAY, INK, MARKERS, PALETTE, cluster_markers
 from rskc.report._facts import CHART_WIDTH, SPECS, Facts
-from rskc.selection.findings import AXES
+from rskc.selection.findings import AXES, Curve
 from rskc.utils.webpage import clean_names, plain_numbers
 from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 
@@ -31,18 +30,14 @@ FEW_POINTS = 400  # up to this many are drawn larger
 MOST_BARS = 600
 MOST_WEIGHTS = 30
 MOST_ROWS, MOST_COLUMNS = 120, 40  # of the heat map
-MOST_MARKS = 2000  # of the picture of outlying cells
-FARTHEST = 1000  # of these, wherever they are; the others are drawn at random
-FAR = 10  # scales from which on the color of an outlying cell is at its strongest
 MOST_IN_KEY, MOST_TO_REPEAT = 40, 12  # clusters in the first key, and in those of later charts
 ON_PAGE = {GRAY: "var(--soft)", PALETTE[5]: "var(--c5)", PALETTE[0]: "var(--c0)"}
 ON_PAGE[INK] = "var(--ink)"
-RED, DEEP_BLUE = "#b2182b", "#2166ac"  # of the scheme redblue
 SHAPES = dict(
     zip(MARKERS, ("circle", "square", "diamond", "triangle-down", "triangle-up"), strict=True)
 )
 DASHES = [[1, 0], [5, 4], [2, 3], [8, 3, 2, 3]]
-NUMBER = ",.4~r"  # four digits, no exponent
+NUMBER = ".6~g"  # six digits, and an exponent beyond
 WORDS = ("title", "caption", "hint")  # of the file, beside the specification
 Chart = dict[str, Any]
 
@@ -54,11 +49,10 @@ def charts_of(facts: Facts) -> dict[str, Chart]:
     is_seen = bool(facts.seen.any() and len(facts.support))
     makers = {
         _clusters: is_seen,
-        _silhouettes: is_seen and facts.silhouette is not None,
+        _silhouettes: is_seen and facts.K > 1,
         _weights: not is_one,
         _heat_map: is_seen and not is_one,
         _outliers: is_seen,
-        _outlying_cells: is_seen and facts.cells is not None,
     }
     charts = [make(facts) for make, can_be_drawn in makers.items() if can_be_drawn]
     return {chart["id"]: chart for chart in charts}
@@ -71,14 +65,15 @@ def _chart(
 
     Entries of the key and notes that are empty are left out.
     """
-    for columns in data.values():
-        for field, column in columns.items():
-            if not isinstance(column, list):
-                # Of places among hundreds, or of any.
-                digits = 6 if field in ("place", "start", "end") else 4
-                columns[field] = plain_numbers(column, digits)
+    plain = {
+        part: {
+            field: column if isinstance(column, list) else plain_numbers(column)
+            for field, column in columns.items()
+        }
+        for part, columns in data.items()
+    }
     words = {part: text.format_map(values) for part, text in SPECS[name].items() if part in WORDS}
-    drawn = {"key": list(filter(None, key)), "spec": _spec(name, values), "data": data}
+    drawn = {"key": list(filter(None, key)), "spec": _spec(name, values), "data": plain}
     return {"id": name, "alt": alt, "notes": list(filter(None, notes)), **words, **drawn}
 
 
@@ -104,21 +99,15 @@ def _spec(name: str, values: Chart) -> Chart:
 # What charts share
 
 
-def _format(values: list[float]) -> str:
-    """Choose digits, or powers of ten where these would be many: distances in millionths."""
-    largest = max(map(abs, values), default=1.0)
-    return NUMBER if 1e-3 <= largest < 1e9 or largest == 0 else ".3~e"
-
-
-def _colors(K: int) -> list[str]:
-    """Return colors of K clusters, those of the displays; beyond 20 they repeat."""
-    return [f"var(--c{k % len(PALETTE)})" for k in range(K)]
-
-
 def _look(name: str, values: Any, styles: Any) -> Chart:
     """Give each value of a field a style; the page writes the legend."""
     scale = {"domain": list(values), "range": list(styles)}
     return {"field": name, "type": "nominal", "title": None, "scale": scale, "legend": None}
+
+
+def _by_cluster(K: int) -> Chart:
+    """Give clusters the colors of the displays; beyond 20 they repeat."""
+    return _look("cluster", range(K), [f"var(--c{k % len(PALETTE)})" for k in range(K)])
 
 
 def _entry(shape: str, color: str, label: str) -> Chart:
@@ -129,7 +118,7 @@ def _entry(shape: str, color: str, label: str) -> Chart:
 def _cluster_key(sizes: Any, most: int = MOST_TO_REPEAT) -> list[Chart]:
     """Make the entries of the key for clusters, if there are not too many."""
     K = len(sizes)
-    looks = zip(_colors(K), cluster_markers(K), sizes, strict=True)
+    looks = zip(_by_cluster(K)["scale"]["range"], cluster_markers(K), sizes, strict=True)
     return [
         _entry(SHAPES[marker], color, f"(n = {size:,})") | {"cluster": k}
         for k, (color, marker, size) in enumerate(looks)
@@ -143,30 +132,27 @@ def _numbers_along(name: str, title: str, scale: Chart, **more: Any) -> Chart:
 
 
 def _chosen(facts: Facts, candidates: np.ndarray, most: int) -> np.ndarray:
-    """Choose cases to be drawn, in their order: outliers before others."""
+    """Choose cases to be drawn, in their order: the farthest outliers, and others at random."""
     if len(candidates) <= most:
         return candidates
-    rng = np.random.default_rng(0)
-    outlying, regular = (candidates[facts.outliers[candidates] == w] for w in (1, 0))
-    if len(outlying) > most // 2:  # some of them: the farthest, and a sample, lest a gap appear
-        outlying = outlying[np.argsort(-facts.distances[outlying], kind="stable")]
-        farthest, others = np.split(outlying, [most // 10])
-        outlying = np.concatenate([farthest, rng.permutation(others)[: most // 5]])
-    return np.sort(np.concatenate([outlying, rng.permutation(regular)[: most - len(outlying)]]))
+    distances = np.where(facts.outliers, facts.distances, 0.0)[candidates]
+    n_first = min(int(facts.outliers[candidates].sum()), most // 2)
+    first, others = np.split(candidates[np.argsort(-distances, kind="stable")], [n_first])
+    others = np.random.default_rng(0).permutation(others)[: most - n_first]
+    return np.sort(np.concatenate([first, others]))
 
 
 def _notes(facts: Facts, candidates: np.ndarray, rows: np.ndarray) -> list[str]:
     """Return the notes below a chart on cases that are not drawn."""
-    chosen, hidden = "", facts.n - len(candidates)
-    outlying, drawn = (int(facts.outliers[c].sum()) for c in (candidates, rows))
+    notes, hidden = [], facts.n - len(candidates)
     if len(rows) < len(candidates):
-        which = f"all {count(outlying, 'outlier')}" if outlying > 1 else "the outlier"
-        if drawn < outlying:
-            which = f"{drawn:,} of {count(outlying, 'outlier')}, the farthest among them"
-        which = f": {which}, and others taken" if outlying else ", taken"
-        chosen = f"Drawn: {len(rows):,} of {count(len(candidates), 'case')}{which} at random."
-    unseen = f"Not drawn: {count(hidden, 'case')} without an observed feature that has weight."
-    return [chosen, unseen if hidden else ""]
+        cases = f"{len(rows):,} of {count(len(candidates), 'case')}"
+        notes.append(f"Drawn: {cases}, the farthest outliers and others at random.")
+    if hidden:
+        notes.append(
+            f"Not drawn: {count(hidden, 'case')} without an observed feature that has weight."
+        )
+    return notes
 
 
 def _columns(facts: Facts, rows: np.ndarray) -> Chart:
@@ -186,10 +172,8 @@ def _clusters(facts: Facts) -> Chart:
     plane = pictures.plane_of(facts.model, facts.X[seen], cases, "auto")
     low, high = pictures.frame_of(plane.positions, cases.labels, cases.outliers, plane.centers)
     rows = _chosen(facts, seen, MOST_POINTS)
-    drawn = np.searchsorted(seen, rows)
-    places, nearer = plane.positions[drawn], plane.looks_nearer(cases, drawn)
+    places = plane.positions[np.searchsorted(seen, rows)]
     x, y = np.clip(places, low, high).T
-    points = {"x": x, "y": y, "distance": facts.distances[rows], "nearer": nearer}
     used = np.flatnonzero(facts.sizes)
     centers = dict(zip("xy", plane.centers[used].T, strict=True))
 
@@ -201,10 +185,7 @@ def _clusters(facts: Facts) -> Chart:
     n_beyond = int(((places < low) | (places > high)).any(axis=1).sum())
     beyond = count(n_beyond, "outlier lies", "outliers lie")
     filled = f"{count(plane.n_filled, 'case')} with missing cells: these are put at the center"
-    n_nearer = int(nearer.sum())
-    rings = ", as far as two dimensions can show; rings mark cases farther away than they look"
-
-    pad, few = 0.03 * (high - low), len(rows) <= FEW_POINTS
+    pad = 0.03 * (high - low)
     axes = {
         axis: _numbers_along(axis, name, {"domain": plain_numbers(ends), "nice": False})
         for axis, name, ends in zip("xy", names, np.transpose([low - pad, high + pad]), strict=True)
@@ -213,7 +194,6 @@ def _clusters(facts: Facts) -> Chart:
         "clusters",
         alt=f"Scatter plot of the cases by {names[0]} and {names[1]}, colored by cluster: "
         f"{sentence_list(words, 12)}{crosses}.",
-        farther=rings if n_nearer else "",
         notes=[
             n_beyond and f"{beyond} far beyond the frame, drawn on its edge.",
             plane.n_filled and f"{filled} of the cluster, for the drawing only.",
@@ -222,37 +202,30 @@ def _clusters(facts: Facts) -> Chart:
         key=[
             *_cluster_key(facts.sizes, MOST_IN_KEY),
             outliers and _entry("cross", INK, outliers),
-            n_nearer and _entry("ring", GRAY, f"farther than it looks ({n_nearer:,})"),
         ],
-        data={"points": points | _columns(facts, rows), "centers": centers | {"cluster": used}},
-        color=_look("cluster", range(K), _colors(K)),
+        data={
+            "points": {"x": x, "y": y, "distance": facts.distances[rows]} | _columns(facts, rows),
+            "centers": centers | {"cluster": used},
+        },
+        color=_by_cluster(K),
         clusters=list(range(K)),
         shapes=[SHAPES[marker] for marker in cluster_markers(K)],
-        digits=_format(points["distance"]),
-        size=55 if few else 28,
-        cross_size=50 if few else 24,
-        cross_width=2 if few else 1.3,
-        ring_size=170 if few else 90,
+        size=55 if len(rows) <= FEW_POINTS else 28,
         **axes,
     )
 
 
 def _silhouettes(facts: Facts) -> Chart:
-    """Draw a bar for each case, sorted within clusters, and the mean of each cluster."""
-    assert facts.silhouette is not None
-    values, seen = facts.silhouette.values, np.flatnonzero(facts.seen)
+    """Draw a bar for each case, sorted within clusters."""
+    values, seen = facts.cases["silhouette"].to_numpy(), np.flatnonzero(facts.seen)
     rows = _chosen(facts, seen, MOST_BARS)
     rows = rows[np.lexsort((-values[rows], facts.labels[rows]))]
-    labels = facts.labels[rows]
-    used, order = np.unique(labels, return_inverse=True)
-    places = np.arange(len(rows)) + order * max(1.0, 0.01 * len(rows))  # a gap after each cluster
-    means = [facts.mean_silhouette(facts.labels == k) for k in used]
-    starts, ends = (np.array([places[labels == k][end] for k in used]) for end in (0, -1))
-    words = [f"cluster {k} {number(mean, 2)}" for k, mean in zip(used, means, strict=True)]
-    by_cluster = _look("cluster", range(facts.K), _colors(facts.K))
+    used, order = np.unique(facts.labels[rows], return_inverse=True)
+    places = np.arange(len(rows)) + order * max(1, len(rows) // 100)  # a gap after each cluster
+    means = [number(facts.mean_silhouette(facts.labels == k), 2) for k in used]
+    words = [f"cluster {k} {mean}" for k, mean in zip(used, means, strict=True)]
     bars = {"place": places, "end": places + 1, "value": values[rows]}
-    bars |= {"second": facts.silhouette.second[rows]}
-    lines = {"cluster": used, "start": starts, "end": ends + 1, "mean": np.array(means, float)}
+    bars |= {"second": facts.cases["second_cluster"].to_numpy(int)[rows]}
     return _chart(
         "silhouettes",
         alt="Bars of the silhouettes of the cases, sorted within clusters, from 0 to 1. The mean "
@@ -261,11 +234,11 @@ def _silhouettes(facts: Facts) -> Chart:
         key=[
             *_cluster_key(facts.sizes),
             facts.outliers[rows].any() and _entry("square", INK, "outliers"),
-            _entry("line", INK, "mean of the cluster, without outliers"),
         ],
-        data={"bars": bars | _columns(facts, rows), "means": lines},
-        color={"condition": {"test": "datum.outlier == 1", "value": ON_PAGE[INK]}, **by_cluster},
-        end=float(places[-1] + 1),
+        data={"bars": bars | _columns(facts, rows)},
+        color={"condition": {"test": "datum.outlier == 1", "value": ON_PAGE[INK]}}
+        | _by_cluster(facts.K),
+        end=int(places[-1] + 1),
     )
 
 
@@ -316,51 +289,45 @@ def _heat_map(facts: Facts) -> Chart:
         height=min(max(12 * n, 160), 620),
         names=names,
         cases=cases["case"],
-        limits=plain_numbers(pictures.symmetric_limits(standardized)),
-        color=_look("cluster", range(facts.K), _colors(facts.K)),
+        limits=plain_numbers(pictures.color_limits(standardized)),
+        color=_by_cluster(facts.K),
     )
 
 
 def _outliers(facts: Facts) -> Chart:
     """Draw the two distances of each case, with the thresholds."""
-    scatter = pictures.distance_scatter(Distances(facts.distances, facts.unweighted))
-    seen = np.flatnonzero(scatter.seen)
+    is_seen, points = pictures.distance_points(Distances(facts.distances, facts.unweighted))
+    seen = np.flatnonzero(is_seen)
     rows = _chosen(facts, seen, MOST_POINTS)
-    codes = facts.flags[rows]
+    places, codes = points[np.searchsorted(seen, rows)].T, facts.flags[rows]
     outlying = np.flatnonzero(facts.seen & facts.outliers)
     farthest = outlying[np.argsort(-facts.distances[outlying], kind="stable")[:3]]
     names = clean_names((facts.case_names[i] for i in farthest), 32)
-    points = dict(zip("xy", scatter.points[np.searchsorted(seen, rows)].T, strict=True))
-    flags = {"flag": [list(FLAGS)[code % 4] for code in codes], "trimmed": codes == 4}
+    drawn = {"x": places[0], "y": places[1], "trimmed": codes == 4} | _columns(facts, rows)
+    drawn |= {"weighted": facts.distances[rows], "unweighted": facts.unweighted[rows]}
+    drawn["flag"] = [list(FLAGS)[code % 4] for code in codes]
 
     colors, markers, words = zip(*FLAGS.values(), strict=True)
     shapes = [SHAPES[marker] for marker in markers]
-    numbers = np.bincount(facts.flags[scatter.seen], minlength=len(FLAGS)).tolist()
-    key = [
-        n and _entry(shape, color, f"{label} ({n:,})")
-        for shape, color, label, n in zip(
-            [*shapes[:4], "ring"], colors, words, numbers, strict=True
-        )
-    ]
+    numbers = np.bincount(facts.flags[seen], minlength=len(FLAGS)).tolist()
+    looks = zip([*shapes[:4], "ring"], colors, words, numbers, strict=True)
+    key = [n and _entry(shape, color, f"{label} ({n:,})") for shape, color, label, n in looks]
     beyond: list[str] = []
     place: Chart = {}
-    for i, (axis, flag) in enumerate(zip("xy", ("weighted", "unweighted"), strict=True)):
-        (limit,) = plain_numbers(facts.thresholds[i : i + 1])
+    rules = Distances._fields
+    for axis, rule, limit, along in zip("xy", rules, facts.thresholds, places, strict=True):
+        is_limit = bool(0 < limit < np.inf)
         # Domains are given: Vega finds none for a layer without points, and warns.
-        ends = [*points[axis], *([limit] if limit else [])]
-        ticks: Chart = {"format": _format(points[axis]), "labelOverlap": "greedy"}
-        if scatter.logarithmic[i]:
-            kind, ticks["tickCount"] = "log scale", 6
-            scale = {"type": "log", "domain": [min(ends), max(ends)], "nice": False, "padding": 12}
-        else:
-            kind, high = "cube root", 1.15 * max(ends) or 1
-            scale = {"type": "pow", "exponent": 1 / 3, "domain": [0, high], "nice": False}
-            ticks["values"] = pictures.cube_ticks(high)
-        title = f"{flag} squared distance, {kind}"
-        place |= {axis: _numbers_along(axis, title, scale, axis=ticks), flag: limit}
-        if limit is not None:
-            beyond.append(f"{flag} {number(limit)}")
-            key.append(_entry("line", colors[1 + i], f"{flag} threshold {number(limit)}"))
+        ends = [*along, *([limit] if is_limit else [])]
+        domain = plain_numbers([min(ends) / 1.2, max(ends) * 1.2])
+        ticks = {"format": NUMBER, "labelOverlap": "greedy", "tickCount": 6}
+        scale = {"type": "log", "domain": domain, "nice": False}
+        title = f"{rule} squared distance, log scale"
+        place |= {axis: _numbers_along(axis, title, scale, axis=ticks)}
+        place[rule] = float(limit) if is_limit else None
+        if is_limit:
+            beyond.append(f"{rule} {number(limit)}")
+            key.append(_entry("line", FLAGS[rule][0], f"{rule} threshold {number(limit)}"))
     farther = f" Farthest: {sentence_list(names)}." if names else ""
     return _chart(
         "outliers",
@@ -370,103 +337,71 @@ def _outliers(facts: Facts) -> Chart:
         lines="either line" if len(beyond) > 1 else "the line",
         notes=_notes(facts, seen, rows),
         key=key,
-        data={"points": points | flags | _columns(facts, rows)},
+        data={"points": drawn},
         size=55 if len(rows) <= FEW_POINTS else 28,
         flags=list(FLAGS),
         colors=[ON_PAGE[color] for color in colors],
         shapes=shapes,
-        numbers=_format(points["x"]),
         **place,
-    )
-
-
-def _outlying_cells(facts: Facts) -> Chart:
-    """Draw the table with a mark at each outlying cell, cases sorted by cluster."""
-    assert facts.cells is not None
-    n, p, n_cells = facts.n, facts.p, len(facts.cells)
-    drawn = np.arange(n_cells)
-    if n_cells > MOST_MARKS:  # the farthest come first
-        others = np.random.default_rng(0).permutation(drawn[FARTHEST:])
-        drawn = np.r_[drawn[:FARTHEST], np.sort(others[: MOST_MARKS - FARTHEST])]
-    note = f"Drawn: {len(drawn):,} of {count(n_cells, 'cell')}: the {FARTHEST:,} that are farthest "
-    note += "from their centers, and others taken at random."
-    frame = in_units(facts.cells.iloc[drawn], facts.units)
-    rows, columns = frame["row"].to_numpy(), frame["column"].to_numpy()
-    marks = {
-        "x": columns,
-        "y": pictures.rows_by_cluster(facts.labels)[rows],
-        "feature": clean_names(np.take(facts.feature_names, columns), CHART_WIDTH),
-        **{name: frame[name] for name in ("scales", "value", "center")},
-    }
-    used, height = np.unique(facts.labels), min(max(3 * n, 200), 480)
-    ends = np.cumsum(facts.sizes)[used]
-    side = min(max(height / n, 3.0 if n_cells > FEW_POINTS else 5.0), 8.0)
-    return _chart(
-        "outlying",
-        alt=f"The table of {count(n, 'case')}, sorted by cluster, and {count(p, 'feature')}, with "
-        f"a mark at each of {count(n_cells, 'outlying cell')}.",
-        cutoff=number(facts.model.cell_cutoff_),
-        far=FAR,
-        notes=[n_cells > MOST_MARKS and note],
-        key=[
-            *_cluster_key(facts.sizes),
-            _entry("square", RED, "above the center"),
-            _entry("square", DEEP_BLUE, "below the center"),
-        ],
-        data={
-            "marks": marks | _columns(facts, rows),
-            "clusters": {"cluster": used, "start": ends - facts.sizes[used], "end": ends},
-        },
-        height=height,
-        size=side**2,
-        last_feature=p - 0.5,
-        last_case=n - 0.5,
-        limits=[-FAR, FAR],
-        color=_look("cluster", range(facts.K), _colors(facts.K)),
     )
 
 
 # Searches
 
 
-def curves_of(summary: Chart) -> list[Chart]:
-    """Make a chart for each search that tried something; its id is ``search-0`` and so on."""
-    return [
-        {"id": f"search-{i}", "caption": search["explain"], **search, **_drawn(search["curve"])}
-        for i, search in enumerate(summary["searches"])
-        if search["table"]["rows"]
-    ]
-
-
-def _drawn(curve: Chart) -> Chart:
+def chart_of_curve(curve: Curve, alt: str) -> Chart:
     """Draw lines, the dots and error bars below them, a threshold, and a ring around the choice."""
-    points, lines, numbers = curve["points"], curve["lines"], range(len(curve["lines"]))
-    palette = _colors(1 + max(line["color"] for line in lines))
-    colors = [palette[line["color"]] for line in lines]
-    data = {"curve": points, "dots": curve["dots"]}
+    lines, x, numbers = curve.lines, curve.x, range(len(curve.lines))
+    y = np.array([line.y for line in lines])
+    none = np.full(len(x), np.nan)
+    errors = np.array([none if line.errors is None else line.errors for line in lines])
+    points: Chart = {
+        "line": np.repeat(numbers, len(x)),
+        "x": np.tile(x, len(lines)),
+        "y": y.ravel(),
+    }
+    points |= {"low": (y - errors).ravel(), "high": (y + errors).ravel()}
+    points["label"] = [line.label for line in lines for _ in x]
+    dots = [
+        (i, place, value)
+        for i, line in enumerate(lines)
+        for repeat in (() if line.dots is None else line.dots)
+        for place, value in zip(x.tolist(), repeat.tolist(), strict=True)
+        if np.isfinite(value)
+    ]
+    data: Chart = {"curve": points}
+    colors = [f"var(--c{line.color % len(PALETTE)})" for line in lines]
     key = [
-        _entry("dash" if line["dash"] else "line", color, line["label"])
+        _entry("dash" if line.dash else "line", color, line.label)
         for line, color in zip(lines, colors, strict=True)
     ]
-    if curve["threshold"]:
-        key.append(_entry("dash", GRAY, curve["threshold"][0]))
-    if curve["chosen"] is not None:
+    if dots:
+        data["dots"] = dict(zip(("line", "x", "y"), np.transpose(dots), strict=True))
+    if curve.above:
+        points["above"] = curve.above[1] * len(lines)
+    if curve.threshold:
+        key.append(_entry("dash", GRAY, curve.threshold[0]))
+    if curve.chosen is not None:
+        line, place = curve.chosen
         key.append(_entry("ring", INK, "chosen"))
-        data["chosen"] = {name: [points[name][curve["chosen"]]] for name in ("x", "y")}
-    looks = {
-        "x": _axis(curve["by"], points["x"]),
-        "name": curve["name"],
-        "color": _look("line", numbers, colors),
-        "dash": _look("line", numbers, [DASHES[line["dash"] % len(DASHES)] for line in lines]),
-        "setting": AXES[curve["by"]],
+        data["chosen"] = {"x": x[[place]], "y": y[line, [place]]}
+    return _chart(
+        "search",
+        alt=alt,
+        key=key,
+        data=data,
+        x=_axis(curve.by, x.tolist()),
+        measure=curve.name,
+        color=_look("line", numbers, colors),
+        dash=_look("line", numbers, [DASHES[line.dash % len(DASHES)] for line in lines]),
+        setting=AXES[curve.by],
         # A layer without data has no domain, of which Vega warns.
-        "dots": curve["dots"]["x"] or None,
-        "errors": next((low for low in points["low"] if low is not None), None),
-        "threshold": curve["threshold"] and curve["threshold"][1],
-        "chosen": curve["chosen"],
-        "above": curve["above"],
-    }
-    return {"key": key, "spec": _spec("search", looks), "data": data}
+        dots=dots or None,
+        errors=True if np.isfinite(errors).any() else None,
+        threshold=curve.threshold and curve.threshold[1],
+        chosen=curve.chosen,
+        above=curve.above and curve.above[0],
+    )
 
 
 def _axis(by: str, x: list[float]) -> Chart:

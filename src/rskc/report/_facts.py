@@ -13,17 +13,9 @@ import numpy as np
 
 from rskc.estimator import RobustSparseKMeans
 from rskc.inputs.labels import in_order, read_two
-from rskc.metrics import revised_silhouette
 from rskc.model.fitted import by_column, feature_names, judge_cases, thresholds_of, unequal_weights
 from rskc.model.outliers import Distances
-from rskc.model.summary import (
-    bounds_cells,
-    cells_frame,
-    counts_of_cells,
-    features_frame,
-    in_units,
-    observed_share,
-)
+from rskc.model.summary import bounds_cells, cells_frame, in_units
 from rskc.pictures import models as pictures
 from rskc.utils.webpage import clean_names, embedded_json, plain_numbers
 from rskc.utils.wording import count, listed, number, percent, sentence_list
@@ -34,11 +26,10 @@ SPECS = json.loads((TEMPLATES / "charts.json").read_text("utf-8"))  # of charts
 # Distances may differ from those of the fit by rounding (float32), not by more than this share.
 ROUNDING = 0.01
 CHART_WIDTH = 48  # characters of a name in charts, which hold each name several times
-# Bytes of JSON, of both tables and of that of the features. 100,000 cases with short names take
-# 3.4 MB; with the 0.9 MB of Vega and the charts the page stays below 5 MB.
-MOST_BYTES, MOST_FOR_FEATURES = 3_700_000, 1_200_000
+# Bytes of JSON, of all tables and of those of features and cells. 100,000 cases with short names
+# take 3.4 MB; with the 0.9 MB of Vega and the charts the page stays below 5 MB.
+MOST_BYTES, MOST_FOR_FEATURES, MOST_FOR_CELLS = 3_700_000, 1_200_000, 300_000
 MOST_CENTERS = 12
-MOST_WITH_CELLS = 8  # features, and cases, with the most outlying cells
 RULES = ("no", "weighted", "unweighted", "both", "no")  # which flagged or trimmed a case
 Units = Mapping[str, tuple[float, float]]
 NO_UNITS: Units = MappingProxyType({})
@@ -64,36 +55,33 @@ class Facts:
                 "best_estimator_, and the search itself in searches."
             )
         model, X = pictures.check_fitted(model, X)
-        table = pictures.table_of(model, X)  # an array, or a CSR matrix
-        n, p, K = table.shape[0], model.n_features_in_, len(model.cluster_centers_)
-        pictures.check_cases_of_the_fit(model, n, "what a report says")
-        if case_names is None:
-            case_names = getattr(model, "case_names_in_", pictures.case_names(X, n))
-        names = list(case_names)
+        cases = model.cases_frame(X)  # which refuses another number of cases
+        n, names = len(cases), list(cases["case"] if case_names is None else case_names)
         if len(names) != n:
             raise ValueError(f"case_names has {len(names)} names for {n} cases; give one for each.")
         _check_same_data(model.distances_, judge_cases(model, X).weighted)
-        self.model, self.X, self.n, self.p, self.K = model, table, n, p, K
+        self.model, self.X = model, pictures.table_of(model, X)  # an array, or a CSR matrix
+        self.n, self.p, self.K = n, model.n_features_in_, len(model.cluster_centers_)
+        self.cases, self.columns = cases, by_column(model, self.X)  # the data by features (n, p)
         self.case_names, self.feature_names = clean_names(names), clean_names(feature_names(model))
         self.units = units  # center and scale of columns that were standardized, by name
         self.case_weights = unequal_weights(model)  # None if all cases count the same
         self.masses = np.ones(n) if self.case_weights is None else self.case_weights
-        self.labels, self.sizes = model.labels_, np.bincount(model.labels_, minlength=K)
+        self.labels, self.sizes = model.labels_, np.bincount(model.labels_, minlength=self.K)
         self.distances, self.unweighted = model.distances_, model.unweighted_distances_
         self.weights = model.feature_weights_
         self.support = pictures.strongest(self.weights)  # features that have weight, largest first
         # Cases of which no feature with weight is observed; they are not among the outliers.
-        self.blind = observed_share(model, X) == 0
+        self.blind = cases["observed"].to_numpy() == 0
         self.outliers = model.outliers_ & ~self.blind
         self.seen = np.isfinite(self.distances)  # not blind, nor with cells too large for squares
         self.regular = self.seen & ~self.outliers
         self.thresholds = thresholds_of(model)
         distances = Distances(self.distances, self.unweighted)
         self.flags = pictures.flags_of(distances, self.thresholds, model.trimmed_)  # as in FLAGS
-        self.silhouette = revised_silhouette(model, X) if K > 1 else None
         # The outlying cells; None where the errors of cells are not bounded, or none is outlying.
-        cells = cells_frame(model, X) if bounds_cells(model) else None
-        self.cells = cells if cells is not None and len(cells) else None
+        has_cells = bounds_cells(model) and model.outlying_cells_.nnz
+        self.cells = cells_frame(model, X) if has_cells else None
         # Known classes, in order; None if they are not known.
         both = None if labels is None else read_two(labels=labels, clusters=self.labels)
         self.classes = both and in_order(both[0])
@@ -104,14 +92,9 @@ class Facts:
         None if there is none.
         """
         masses = np.where(cases & self.regular, self.masses, 0.0)
-        if self.silhouette is None or not masses.any():
+        if self.K == 1 or not masses.any():
             return None
-        return float(np.average(self.silhouette.values, weights=masses))
-
-    @property
-    def columns(self) -> np.ndarray:
-        """The data by features (n, p): of a category the first indicator, missing or not."""
-        return by_column(self.model, self.X)
+        return float(np.average(self.cases["silhouette"], weights=masses))
 
 
 def _check_same_data(known: np.ndarray, found: np.ndarray) -> None:
@@ -129,12 +112,13 @@ def _check_same_data(known: np.ndarray, found: np.ndarray) -> None:
 # Tables: the values of each column by its key, of which the heading is in the words of the page
 
 FEATURE_COLUMNS = "feature rank weight group group_weight outlying_cells probability"
+CASE_COLUMNS = "case weight cluster distance unweighted_distance outlying_cells"
 
 
 def features_table(facts: Facts, probabilities: np.ndarray | None = None) -> dict[str, Any]:
     """Return a row for each feature, the largest weight first."""
     model = facts.model
-    frame = in_units(features_frame(model), facts.units).assign(feature=facts.feature_names)
+    frame = in_units(model.features_frame(), facts.units).assign(feature=facts.feature_names)
     if "group" in frame:
         frame["group"] = clean_names(frame["group"])
     if probabilities is not None:
@@ -153,32 +137,45 @@ def features_table(facts: Facts, probabilities: np.ndarray | None = None) -> dic
 
 
 def cases_table(
-    facts: Facts, features: dict[str, Any], stability: np.ndarray | None = None
+    facts: Facts, others: list[dict[str, Any] | None], stability: np.ndarray | None = None
 ) -> dict[str, Any]:
-    """Return a row for each case, in the order of the data, beside the table of the features."""
-    model, rules, silhouette = facts.model, np.array(RULES, object), facts.silhouette
+    """Return a row for each case, in the order of the data, beside other tables of the page."""
+    model, rules = facts.model, np.array(RULES, object)
     trimmed = model.trimmed_weighted_ + 2 * model.trimmed_unweighted_.astype(int)
-    columns = {
-        "case": np.array(facts.case_names, object),
-        "weight": facts.case_weights,
-        "cluster": facts.labels,
-        "distance": facts.distances,
-        "unweighted": facts.unweighted,
-        "outlier": np.where(facts.blind, "no data", rules[facts.flags]),
-        "trimmed": rules[trimmed],
-        "outlying_cells": counts_of_cells(model, axis=1) if bounds_cells(model) else None,
-    }
-    if silhouette is not None:
-        columns["second"] = silhouette.second
-        columns["silhouette"] = np.where(facts.seen, silhouette.values.round(3), np.nan)
-    columns["stability"] = None if stability is None else stability.round(3)
+    frame = facts.cases
+    columns = {key: frame[key].to_numpy() for key in CASE_COLUMNS.split() if key in frame}
+    columns["case"] = np.array(facts.case_names, object)
+    columns["outlier"] = np.where(facts.blind, "no data", rules[facts.flags])
+    columns["trimmed"] = rules[trimmed]
+    if facts.K > 1:
+        columns["second_cluster"] = frame["second_cluster"].to_numpy(int)
+        columns["silhouette"] = np.where(facts.seen, frame["silhouette"].round(3), np.nan)
+    if stability is not None:
+        columns["stability"] = stability.round(3)
     if facts.classes is not None:
         names = np.array(clean_names(facts.classes.names, 40), object)
         columns["class"] = names[facts.classes.codes]
-    known = {key: values for key, values in columns.items() if values is not None}
-    far_first, left = np.argsort(-facts.distances, kind="stable"), MOST_BYTES
-    left -= len(embedded_json(features["data"]).encode())
-    return _table(known, far_first, left, "cases farthest from their centers")
+    far_first = np.argsort(-facts.distances, kind="stable")
+    left = MOST_BYTES - sum(len(embedded_json(t["data"]).encode()) for t in others if t)
+    return _table(columns, far_first, left, "cases farthest from their centers")
+
+
+def cells_table(facts: Facts) -> dict[str, Any] | None:
+    """Return how many cells are outlying, and a row for each of them, the farthest first."""
+    if facts.cells is None:
+        return None
+    frame = in_units(facts.cells, facts.units)
+    columns = {
+        "case": np.array(facts.case_names, object)[frame["row"]],
+        "feature": np.array(facts.feature_names, object)[frame["column"]],
+        **{key: frame[key].to_numpy() for key in ("cluster", "value", "center", "scales")},
+    }
+    n_cells = len(frame)
+    which = "cells farthest from their centers"
+    return _table(columns, np.arange(n_cells), MOST_FOR_CELLS, which) | {
+        "share": n_cells / (facts.n * facts.p - facts.model.n_missing_),
+        "cutoff": float(facts.model.cell_cutoff_),
+    }
 
 
 def _table(
@@ -220,36 +217,6 @@ def _plain_columns(columns: dict[str, np.ndarray], rows: np.ndarray) -> tuple[di
             codes, distinct = factorize(values[rows])
             data[key], words[key] = codes.tolist(), distinct.tolist()
     return data, words
-
-
-# Outlying cells
-
-
-def cells_of(facts: Facts) -> dict[str, Any] | None:
-    """Return how many cells are outlying, and the features and cases that have most of them."""
-    cells = facts.cells
-    if cells is None:
-        return None
-    n_cells, scales = len(cells), cells["scales"]
-    return {
-        "n_cells": n_cells,
-        "share": n_cells / (facts.n * facts.p - facts.model.n_missing_),
-        "cutoff": float(facts.model.cell_cutoff_),
-        "features": _most(cells["column"], scales, facts.feature_names, facts.n),
-        "cases": _most(cells["row"], scales, facts.case_names, facts.p),
-    }
-
-
-def _most(places: Any, scales: Any, names: list[str], n: int) -> dict[str, Any]:
-    """Return the features, or cases, with the most outlying cells; each has ``n`` cells."""
-    # The cells are sorted, the farthest first.
-    groups = scales.groupby(places).agg(["size", "first"])
-    groups = groups.sort_values("size", ascending=False, kind="stable")
-    rows = [
-        {"name": names[j], "n_cells": size, "share": size / n, "farthest": farthest}
-        for j, size, farthest in groups.head(MOST_WITH_CELLS).itertuples()
-    ]
-    return {"n": len(groups), "rows": rows}
 
 
 # Templates of the page and its words

@@ -6,10 +6,7 @@ from typing import Any
 import numpy as np
 
 from rskc.exceptions import NO_OTHER_NAMES
-from rskc.inputs.arrays import to_dense
 from rskc.inputs.labels import Labels, adjusted_rand_index, count_shared
-from rskc.inputs.spreads import spreads_of
-from rskc.inputs.validation import is_word
 from rskc.markers import MarkerEffects, effects_of, markers_frame
 from rskc.metrics import classification_error_rate, sensitivity
 from rskc.model.fitted import number_names, number_weights, units_of
@@ -24,13 +21,13 @@ from rskc.report._facts import (
     Facts,
     Units,
     cases_table,
-    cells_of,
+    cells_table,
     features_table,
 )
 from rskc.report._searches import searched
 from rskc.report._words import advise, meaning
 from rskc.utils.snippets import LONGEST, in_python, parameters_of, snippet_of
-from rskc.utils.webpage import clean_names, identity, plain_numbers
+from rskc.utils.webpage import clean_names, plain_numbers
 from rskc.utils.wording import cleaned, count, number, percent, sentence_list
 from rskc.versions import environment
 
@@ -41,6 +38,8 @@ MOST_MARKERS = 5  # of a cluster in the table of markers
 MOST_IN_PROFILE = 6  # features, the same for all clusters, so that profiles can be compared
 MOST_PROFILES = 24
 LONGEST_NAME, LONGEST_FEATURE = 48, 40  # of a cluster, and of a feature in a sentence
+# From which median Jaccard index over half-samples on a cluster is called so.
+STABILITY = {0.85: "stable", 0.6: "fairly stable", 0.0: "unstable"}
 # A category is what a cluster mostly is, or hardly ever, from these shares of its cases on.
 MOSTLY, RARELY = 0.5, 0.1
 FIRST_CASE = "first case"  # of a table whose cases have no names: where it is, such as "line 2"
@@ -69,18 +68,17 @@ def summarize(
     """
     facts, run = Facts(model, X, case_names, units, labels), run or {}
     known = searched(facts, searches) if kept is None else kept
-    summary = _numbers(facts, known)
+    summary = _numbers(facts, known) | {"cells": cells_table(facts)}
     effects = effects_of(facts.model, facts.X)
     markers = markers_of(facts, effects, known["features"])
-    cards = cards_of(facts, effects, markers, known["sure"])
+    cards = cards_of(facts, effects, markers)
     features = features_table(facts, known["features"])
-    cases = cases_table(facts, features, known["cases"])
+    cases = cases_table(facts, [features, summary["cells"]], known["cases"])
     if FIRST_CASE in run:
         first = f"case 0 is {cleaned(run[FIRST_CASE], 40)} of the file."
         cases["note"] = f"Cases are numbered from 0: {first} {cases['note']}".strip()
     n_found, n_outliers = (summary["result"][name] for name in ("n_found", "n_outliers"))
     return summary | {
-        "identity": identity("report", facts.labels),
         "title": "Robust and sparse K-means" if title is None else cleaned(title, 200),
         "in_units": bool(units),
         "in_logarithms": any(Unit(*unit).log for unit in units.values()),
@@ -114,8 +112,7 @@ def _numbers(facts: Facts, known: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "data": _data(facts),
         "result": _result(facts),
-        "clusters": clusters_of(facts),
-        "cells": cells_of(facts),
+        "clusters": clusters_of(facts, known["clusters"]),
         "warnings": list(facts.model.warnings_),
         "warning_kinds": list(facts.model.warning_kinds_),
         "searches": known["sections"],
@@ -125,9 +122,7 @@ def _numbers(facts: Facts, known: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _data(facts: Facts) -> dict[str, Any]:
-    weights, blind, spreads = facts.case_weights, facts.blind, spreads_of(facts.columns)
-    if spreads is not None:
-        largest, small = (facts.feature_names[j] for j in (spreads.largest, spreads.small))
+    weights = facts.case_weights
     return {
         "n_cases": facts.n,
         "n_features": facts.p,
@@ -135,10 +130,7 @@ def _data(facts: Facts) -> dict[str, Any]:
         "n_without_weight": int((facts.masses == 0).sum()),
         "n_missing": int(facts.model.n_missing_),
         "share_missing": facts.model.n_missing_ / (facts.n * facts.p),
-        "n_blind": int(blind.sum()),  # no value in the features that have weight; among them
-        "n_empty": int(np.isnan(to_dense(facts.X[blind])).all(axis=1).sum()),  # no value at all
-        "n_infinite": int((~facts.seen & ~blind).sum()),
-        "spreads": spreads and {"largest": largest, "small": small, "ratio": spreads.ratio},
+        "n_blind": int(facts.blind.sum()),  # no value in the features that have weight
         "is_skewed": bool(decide(facts.columns).logs.any()),
     }
 
@@ -163,7 +155,6 @@ def _result(facts: Facts) -> dict[str, Any]:
         "trim_given": not isinstance(model.trim, str) and not model.reweight,
         "trim": float(model.trim_),
         "l1_bound": None if model.l1_bound_ is None else float(model.l1_bound_),
-        "automatic": is_word(model.l1_bound, "auto") and model.n_features is None,
         "top_features": clean_names(units.names[pictures.strongest(units.weights, 3)]),
         "top_share": float(squares.max() / squares.sum()) if len(facts.support) else 0.0,
         "silhouette": facts.mean_silhouette(facts.seen),
@@ -174,17 +165,11 @@ def _truth(facts: Facts, classes: Labels, labels: Any) -> dict[str, Any]:
     codes, names = classes
     table = sensitivity(labels, facts.labels, facts.case_weights)
     counted = facts.masses > 0
-    rates = [
-        classification_error_rate(codes[cases], facts.labels[cases], facts.masses[cases])
-        if cases.sum() > 1 and facts.K > 1
-        else None
-        for cases in (counted, counted & ~facts.model.trimmed_)
-    ]
     both = codes[counted], facts.labels[counted], facts.masses[counted]
+    compared = facts.K > 1 and counted.sum() > 1
     return {
-        "cer": rates[0],
+        "cer": classification_error_rate(*both) if compared else None,
         "ari": adjusted_rand_index(*both),
-        "cer_kept": rates[1],
         "classes": {
             "class": clean_names(table["class"]),
             "size": plain_numbers(table["size"]),
@@ -198,9 +183,13 @@ def _truth(facts: Facts, classes: Labels, labels: Any) -> dict[str, Any]:
 # The clusters one by one
 
 
-def clusters_of(facts: Facts) -> list[dict[str, Any]]:
-    """Return how large each cluster is, and how clear."""
+def clusters_of(facts: Facts, stability: list[float] | None) -> list[dict[str, Any]]:
+    """Return how large each cluster is, and how clear and stable."""
     weights = np.bincount(facts.labels, facts.masses, facts.K)
+    words = [
+        f"{value:.2f} ({next(word for least, word in STABILITY.items() if value >= least)})"
+        for value in stability or ()
+    ]
     return [
         {
             "cluster": k,
@@ -210,6 +199,7 @@ def clusters_of(facts: Facts) -> list[dict[str, Any]]:
             "weight_share": float(weights[k] / weights.sum()),
             "n_outliers": int((mine & facts.outliers).sum()),
             "silhouette": facts.mean_silhouette(mine),
+            "stability": words[k] if words else None,
         }
         for k, mine in enumerate(facts.labels == np.arange(facts.K)[:, None])
     ]
@@ -234,51 +224,39 @@ def markers_of(
 def _marker(row: Any, is_share: bool) -> dict[str, Any]:
     """Describe a marker: how far the cluster is from the others, and with which means."""
     write = percent if is_share else number
-    mean, others = write(row.mean), write(row.mean_of_others)
     side, level = ("below", "low") if row.effect < 0 else ("above", "high")
-    words, against = f"{abs(row.effect):.1f} SD {side}", f" against {others}"
+    words = f"{abs(row.effect):.1f} SD {side}"
     if is_share:
-        words = f"{mean} of the cluster, {others} of the others"
+        words = f"{percent(row.mean)} of the cluster, {percent(row.mean_of_others)} of the others"
         level = "mostly" if row.mean >= MOSTLY else "more often"
         if row.mean < row.mean_of_others:
             level = "rarely" if row.mean < RARELY else "less often"
     # With two clusters, effect and separation are the same number, up to rounding.
     elif row.position == "between" and row.separation > abs(row.effect):
         words = f"between the others, {row.separation:.1f} SD from the nearest"
-        level, against = "medium", ", between those of other clusters"
-    name = f"{level} {cleaned(row.feature, LONGEST_FEATURE)}"
+        level = "medium"
     return {
         "feature": cleaned(row.feature),
         "words": words,
-        "name": name,
-        "longer_name": f"{name} ({mean})",
-        "phrase": f"{name} ({'' if is_share else 'mean '}{mean}{against})",
-        "is_share": is_share,
-        "mean": float(row.mean),
-        "mean_of_others": float(row.mean_of_others),
+        "name": f"{level} {cleaned(row.feature, LONGEST_FEATURE)}",
+        "mean": write(row.mean),
+        "mean_of_others": write(row.mean_of_others),
         "probability": getattr(row, "selection_probability", None),
     }
 
 
 def cards_of(
-    facts: Facts,
-    effects: MarkerEffects,
-    markers: list[dict[str, Any]],
-    sure: Mapping[str, Any] | None,
+    facts: Facts, effects: MarkerEffects, markers: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return a sentence, a short name and a profile of each cluster."""
-    tops, cards = [group["top"] for group in markers], []
-    stable = (sure and sure["clusters"]) or [None] * facts.K
-    names, profiles = short_names(tops), _profiles(facts, effects)
-    for k in range(facts.K):
-        words = sentence_list([row["phrase"] for row in tops[k][:3]])
+    tops = [group["top"] for group in markers]
+    names, profiles, cards = short_names(tops), _profiles(facts, effects), []
+    for k, top in enumerate(tops):
+        words = sentence_list([f"{row['name']} ({row['mean']})" for row in top[:3]])
         if facts.K > 1 and not words:
             words = "no feature sets them apart by half a standard deviation or more"
         size = f"{count(int(facts.sizes[k]), 'case')} ({percent(facts.sizes[k] / facts.n)})"
         parts = [f"{size}: {words}" if words else size]
-        if stable[k] is not None:
-            figure = f"median Jaccard index {stable[k]['stability']:.2f}"
-            parts.append(f"The cluster is {stable[k]['word']} over the half-samples ({figure})")
         mine = (facts.labels == k) & facts.regular
         if mine.any():
             nearest = np.argmin(np.where(mine, facts.distances, np.inf))
@@ -292,8 +270,8 @@ def cards_of(
 def short_names(tops: list[list[dict[str, Any]]]) -> list[str]:
     """Name each cluster by what sets it apart most; by more of it where two would be alike."""
     names = ["" for _ in tops]
-    for n, name in ((1, "name"), (2, "name"), (1, "longer_name")):
-        longer = [", ".join(row[name] for row in top[:n]) for top in tops]
+    for n, words in ((1, "{name}"), (2, "{name}"), (1, "{name} ({mean})")):
+        longer = [", ".join(words.format_map(row) for row in top[:n]) for top in tops]
         names = [
             new if names.count(old) > 1 else old for old, new in zip(names, longer, strict=True)
         ]
@@ -324,11 +302,9 @@ def settings_of(facts: Facts, run: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters, particulars of the run, versions, and a piece of Python."""
     model, installed = facts.model, environment()
     by_each = " by each rule" if not isinstance(model.trim, str) and model.n_trim_ else ""
-    weighted = facts.case_weights is not None and model.n_trim_
-    of_weight = f" ({percent(float(model.trim_))} of the weight)" if weighted else ""
     found = {
         "L1 bound used": number(model.l1_bound_, 4),
-        "Trimmed": f"{count(int(model.n_trim_), 'case')} of {facts.n:,}{of_weight}{by_each}",
+        "Trimmed": f"{count(int(model.n_trim_), 'case')} of {facts.n:,}{by_each}",
         "Outlier threshold, weighted": number(facts.thresholds.weighted, 4),
         "Outlier threshold, unweighted": number(facts.thresholds.unweighted, 4),
         "Objective": number(model.objective_, 6),

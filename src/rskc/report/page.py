@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from rskc.pictures.palette import DARK_PALETTE, PALETTE
-from rskc.report._charts import curves_of
 from rskc.report._facts import TEMPLATES, needed, templates
 from rskc.report._summary import summarize
 from rskc.utils.atomic import atomic_write
@@ -113,7 +112,8 @@ def render(summary: dict[str, Any]) -> str:
     """Make the page of a summary."""
     from markupsafe import Markup
 
-    curves, script = curves_of(summary), (TEMPLATES / "page.js").read_text("utf-8")
+    script = (TEMPLATES / "page.js").read_text("utf-8")
+    curves = [search for search in summary["searches"] if search["table"]["rows"]]
     charts = [*summary["charts"].values(), *curves]
     template = templates().get_template("page.html")
     return template.render(
@@ -121,7 +121,6 @@ def render(summary: dict[str, Any]) -> str:
         curves=curves,
         drawn=[{name: chart[name] for name in ("id", "spec", "data")} for chart in charts],
         palettes=(PALETTE, DARK_PALETTE),
-        identity=Markup(summary["identity"]),
         policy=content_policy([vega_script(), script]),
         scripts=[Markup(vega_script()), Markup(script)],
     )

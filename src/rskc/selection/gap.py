@@ -229,7 +229,7 @@ def _solve(
         engine = fitting.make_engine(model, sample.X, sample.masses)
         problem = fitting.make_problem(model, engine)
         problems = [replace(problem, l1_bound=float(s), n_features=None) for s in bounds]
-        with fitting.overflow_explained(model, engine, sample.X):
+        with fitting.overflow_explained(engine):
             if near:
                 neighbors = [_warm(results[number]) for results in near]
                 solutions = [solve_near(engine, problems[0], neighbors)]

@@ -134,6 +134,50 @@ def between_neighbors(
     return Between(float(middle), float(beside))
 
 
+def separation(
+    cells: np.ndarray, labels: np.ndarray, masses: np.ndarray | None = None
+) -> np.ndarray:
+    """Return how far clusters are apart (K, K), in standard deviations within clusters.
+
+    Each case is placed on the line between the mean of the other cases of its cluster, and that of
+    another cluster: a case pulls its own center towards itself, so that halves of noise in many
+    features would seem to be apart. The deviations are those of all clusters along the line, or of
+    the two, whichever are larger. Halves of a normal cluster of 8 cases or more, in 5 to 300
+    features, are 1 to 3 apart, and slices of an even gradient the root of 12, 3.46.
+
+    Parameters
+    ----------
+    cells : ndarray of shape (n, p)
+        Weighted cells, NaN where missing.
+    labels : ndarray of shape (n,)
+        Clusters 0 .. K - 1, each of two cases or more.
+    masses : ndarray of shape (n,), optional
+        What cases count.
+    """
+    own = np.ones(len(labels)) if masses is None else masses
+    members = np.eye(labels.max() + 1)[labels] * own[:, None]
+    observed = ~np.isnan(cells)
+    counts = np.maximum(members.T @ observed, np.finfo(float).tiny)
+    centers = members.T @ np.where(observed, cells, 0.0) / counts
+    errors = np.where(observed, cells - centers[labels], 0.0)
+    sizes, squares = members.sum(axis=0), (errors**2).sum(axis=1)[:, None]
+    gaps = ((centers[:, None] - centers) ** 2).sum(axis=2)
+    along = errors @ centers.T
+    inner = np.take_along_axis(along, labels[:, None], axis=1) - along
+    share = (own / (sizes[labels] - own))[:, None]  # by which a center moves without a case
+    way = gaps[labels] - 2 * share * inner + share**2 * squares
+    nearer = gaps[labels] + 2 * inner + squares - (1 + share) ** 2 * squares
+    places = nearer / (2 * np.sqrt(np.maximum(way, np.finfo(float).tiny)))
+    means = members.T @ places / sizes[:, None]
+    spread = members.T @ places**2 - sizes[:, None] * means**2
+    spread = (spread + spread.T) / (sizes[:, None] + sizes - 2)
+    products = (along.T * own) @ along
+    variances = np.diag(products)[:, None] + np.diag(products) - 2 * products
+    variances /= np.maximum(gaps, np.finfo(float).tiny) * (own.sum() - len(sizes))
+    deviations = np.sqrt(np.maximum(spread, variances))
+    return (means + means.T) / np.maximum(deviations, np.finfo(float).tiny)
+
+
 def is_a_sequence(cells: np.ndarray, labels: np.ndarray) -> bool:
     """Whether clusters are stretches of the table, in which each case resembles the last one.
 

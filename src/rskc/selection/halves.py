@@ -50,6 +50,7 @@ class Fits:
     weights: np.ndarray | None = None
     splits: list[Result] = field(default_factory=list)
     cloud: CloudPValues = NOT_COMPARED
+    separation: float = np.nan  # of the two nearest clusters, in standard deviations
 
     def of_halves(self, name: str) -> np.ndarray:
         """Return a result of each half, two for each split."""
@@ -72,6 +73,12 @@ class Fits:
     def cluster_stability(self) -> np.ndarray:
         """The median Jaccard index (K,) of each cluster of the fit to all cases."""
         return np.median(self.found_again, axis=0)
+
+    @property
+    def smallest(self) -> int:
+        """The number of cases of the smallest cluster, without outliers."""
+        clean = self.full["labels"][~self.full["outliers"]]
+        return int(np.bincount(clean, minlength=self.n_clusters).min())
 
     @property
     def stability(self) -> float:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from rskc.engines import ArrayOps, Engine, Partitions, Remaining, Summed, Sums, Table
+from rskc.engines import ArrayOps, Engine, Partitions, Summed, Sums, Table
 from rskc.engines.arrays import above_0
 from rskc.solver.groups import FeatureGroups
 
@@ -110,14 +110,6 @@ class Outcome:
     converged: bool
 
 
-def examine(
-    engine: Engine, problem: Problem, partitions: Partitions, known: Summed | None = None
-) -> Remaining:
-    """Find O_E, and sum over the cases in neither trimmed set: steps (b)-(d)."""
-    sums = engine.sums_near(known, partitions.groups, problem.n_clusters)
-    return engine.take_out_farthest(partitions.groups, partitions.labels, sums, problem.n_trim)
-
-
 def reweigh(
     engine: Engine,
     problem: Problem,
@@ -128,9 +120,13 @@ def reweigh(
 ) -> tuple[list[State], Summed]:
     """Make steps (b)-(e) for each branch, whose partition these weights (branches, p) made.
 
+    O_E is found, and what is in neither trimmed set is summed.
+
     Return the sums over what is kept too. ``known`` are such sums of partitions that are near.
     """
-    far, kept, sums = examine(engine, problem, partitions, known)
+    groups = partitions.groups
+    sums = engine.sums_near(known, groups, problem.n_clusters)
+    far, kept, sums = engine.take_out_farthest(groups, partitions.labels, sums, problem.n_trim)
     arrays, between = engine.arrays, engine.between(sums, kept, made_with)
     weights = weigh(problem, between)
     sizes = arrays.sizes(partitions.labels, problem.n_clusters)
@@ -223,18 +219,18 @@ class _Watch:
         groups = self.arrays.join([state.groups for state in states])
         far = self.arrays.join([state.far for state in states])
         keys = self.arrays.keys(groups, self.problem.n_clusters, far)
-        return [state for state, key in zip(states, keys, strict=True) if self._goes_on(state, key)]
-
-    def _goes_on(self, state: State, key: bytes) -> bool:
-        new = key not in self.seen
-        self.seen.add(key)
-        before = self.last.get(state.branch, np.inf)
-        changed = np.abs(state.weights - before).sum() > self.problem.tol * state.weights.sum()
-        self.last[state.branch] = state.weights
-        means = self.means.setdefault(state.branch, [])
-        means.append(state.mean)
-        rising = len(means) - int(np.argmax(means)) <= self.problem.patience
-        return new and changed and rising
+        live = []
+        for state, key in zip(states, keys, strict=True):
+            before = self.last.get(state.branch, np.inf)
+            changed = np.abs(state.weights - before).sum() > self.problem.tol * state.weights.sum()
+            means = self.means.setdefault(state.branch, [])
+            means.append(state.mean)
+            rising = len(means) - int(np.argmax(means)) <= self.problem.patience
+            if key not in self.seen and changed and rising:
+                live.append(state)
+            self.seen.add(key)
+            self.last[state.branch] = state.weights
+        return live
 
 
 def alternate(
@@ -407,11 +403,9 @@ def weigh(problem: Problem, between: np.ndarray) -> np.ndarray:
     between = between if finite.all() else np.where(finite, between, 0.0)
     groups = problem.feature_groups
     between = between if groups is None else groups.gather(between)
-    if problem.n_features is not None:
-        weights = np.apply_along_axis(count_weights, -1, between, problem.n_features)
-    else:
-        assert problem.l1_bound is not None
-        weights = sparse_weights(between, problem.l1_bound)
+    step: Any = sparse_weights if problem.n_features is None else count_weights
+    wanted = problem.n_features or problem.l1_bound
+    weights = np.apply_along_axis(step, -1, between, wanted)
     return weights if groups is None else groups.spread(weights)
 
 
@@ -423,7 +417,7 @@ def sparse_weights(between: np.ndarray, l1_bound: float) -> np.ndarray:
 
     Parameters
     ----------
-    between : ndarray of shape (p,) or (runs, p)
+    between : ndarray of shape (p,)
         Between-cluster sums of squares; negative ones count as 0.
     l1_bound : float
         Bound s >= 1 on the L1 norm.
@@ -433,23 +427,19 @@ def sparse_weights(between: np.ndarray, l1_bound: float) -> np.ndarray:
     weights : ndarray of the same shape
         Non-negative, ``||w||_2 = 1`` and ``||w||_1 <= l1_bound``.
     """
-    if between.ndim == 1:
-        return sparse_weights(between[None], l1_bound)[0]
     positive = np.maximum(between, 0.0)
-    top = positive.max(axis=1, keepdims=True)
-    below = (top - positive) / np.where(top > 0, top, 1.0)
-    tied = (below == 0).sum(axis=1) >= l1_bound**2 * (1 - 1e-12)
-    free = _unit_rows(np.where(top > 0, 1.0 - below, 0.0))
-    binds = free.sum(axis=1) > l1_bound * (1 + 1e-12)
-    if binds.all() and not tied.any():  # nearly always
-        return _within_bound(_threshold(below, l1_bound), l1_bound)
-    weights = _within_bound(free, l1_bound)
-    for i in np.flatnonzero(binds & ~tied):
-        weights[i] = _within_bound(_threshold(below[i : i + 1], l1_bound), l1_bound)[0]
-    for i in np.flatnonzero((top[:, 0] == 0) | (binds & tied)):
-        candidates = _not_ruled_out(between[i]) if top[i, 0] == 0 else below[i] == 0
-        weights[i] = _tied_weights(candidates, l1_bound)
-    return weights
+    top = positive.max()
+    if top == 0:
+        return _tied_weights(_not_ruled_out(between), l1_bound)
+    below = (top - positive) / top  # how far each is below the top, of which it is a share
+    weights = 1.0 - below
+    weights /= _norm(weights)
+    if weights.sum() > l1_bound * (1 + 1e-12):
+        if np.count_nonzero(below == 0) >= l1_bound**2 * (1 - 1e-12):
+            return _tied_weights(below == 0, l1_bound)
+        weights = np.maximum(_depth(np.sort(below), l1_bound) - below, 0.0)
+        weights /= _norm(weights)
+    return _within_bound(weights, l1_bound)
 
 
 def count_weights(between: np.ndarray, n_features: int) -> np.ndarray:
@@ -475,35 +465,24 @@ def _not_ruled_out(between: np.ndarray) -> np.ndarray:
     return between >= 0 if (between >= 0).any() else np.ones(len(between), bool)
 
 
-def _threshold(below: np.ndarray, s: float) -> np.ndarray:
-    """Return the soft threshold that meets the bound; ``below`` is measured from each row's top."""
-    depths = _depths(np.sort(below, axis=1), s)
-    return _unit_rows(np.maximum(depths[:, None] - below, 0.0))
+def _depth(below: np.ndarray, s: float) -> float:
+    """Return how far below the largest entry the soft threshold lies that meets the bound.
 
-
-def _depths(below: np.ndarray, s: float) -> np.ndarray:
-    """Return how far below the largest entry of each row the threshold lies.
-
-    The rows of ``below`` are sorted upwards and start with 0. Differences to the top, and not the
-    entries themselves, are squared: near-ties at the top would cancel.
+    ``below`` is sorted upwards and starts with 0. Differences to the top, and not the entries
+    themselves, are squared: near-ties at the top would cancel.
     """
     enough = int(np.floor(s**2 * (1 + 1e-12)))  # more features than that can meet the bound
-    q = np.arange(enough + 1, below.shape[1] + 1)
-    total = np.cumsum(below, axis=1)[:, enough:]
-    squares = np.cumsum(below * below, axis=1)[:, enough:]
+    q = np.arange(enough + 1, len(below) + 1)
+    total, squares = np.cumsum(below)[enough:], np.cumsum(below * below)[enough:]
     spread = np.maximum(q * squares - total * total, 0.0)
     depths = (total + s * np.sqrt(spread / (q - s**2))) / q
     # Active are the q entries less than `depth` below the top: the largest q for which that holds.
-    fits = below[:, enough:] < depths
-    last = np.where(fits.any(axis=1), fits.shape[1] - 1 - fits[:, ::-1].argmax(axis=1), 0)
-    return depths[np.arange(len(depths)), last]
+    fits = np.flatnonzero(below[enough:] < depths)
+    return depths[fits[-1] if len(fits) else 0]
 
 
-def _unit_rows(rows: np.ndarray) -> np.ndarray:
-    """Return rows of L2 norm 1; a row of zeros stays."""
-    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    norms[norms == 0] = 1.0
-    return rows / norms[:, None]
+def _norm(weights: np.ndarray) -> float:
+    return np.sqrt(np.einsum("j,j->", weights, weights))
 
 
 def _tied_weights(tied: np.ndarray, s: float) -> np.ndarray:
@@ -514,13 +493,10 @@ def _tied_weights(tied: np.ndarray, s: float) -> np.ndarray:
     weights = np.zeros(len(tied))
     weights[first] = s / q + spread / max(q - 1, 1)
     weights[first[-1]] = s / q - spread
-    return _within_bound((weights / np.linalg.norm(weights))[None], s)[0]
+    return _within_bound(weights / np.linalg.norm(weights), s)
 
 
 def _within_bound(weights: np.ndarray, s: float) -> np.ndarray:
     """Bring rounding back under the bound."""
-    excess = weights.sum(axis=1) / s
-    over = (excess > 1) & (excess < 1 + 1e-9)
-    if over.any():
-        weights[over] /= excess[over, None]
-    return weights
+    excess = weights.sum() / s
+    return weights / excess if 1 < excess < 1 + 1e-9 else weights

@@ -117,7 +117,7 @@ def spread_cases(
     for k in range(m):
         drawn = arrays.draw(costs, groups, (uniforms[:, k, None] + shifts) % 1.0)
         assignment = table.assign(table.cases(drawn.ravel())[:, None, :])
-        lower: Any = arrays.lesser(assignment.costs, arrays.take(costs, each))
+        lower = arrays.xp.minimum(assignment.costs, arrays.take(costs, each))
         trimmed = table.trim(assignment._replace(costs=lower), n_trim)
         best = trimmed.within.reshape(runs, trials).argmin(axis=1)
         chosen[:, k] = drawn[np.arange(runs), best]
@@ -158,10 +158,6 @@ class Starts:
     def n_runs(self) -> int:
         """How many they are."""
         return len(self.uniforms if self.drawn else self.groups)
-
-    def on_all(self) -> Starts:
-        """Return the same starts, for a search on all cases."""
-        return replace(self, sample=None)
 
     def fewer(self, n_runs: int, round_: int) -> Starts:
         """Return the first few; those that are drawn are shifted in each round."""
@@ -330,7 +326,8 @@ def _single_is_enough(table: Table, found: Partitions, problem: Problem) -> bool
 
 def _finish(table: Table, problem: Problem, kinds: list[Partitions]) -> Partitions:
     """Run the partitions of each kind to convergence, and keep the best of each."""
-    parts = _each_converged(table, problem, kinds)
+    most, K = _more_of_groups(problem, MOST_BRANCHES), problem.n_clusters
+    parts = [repartition(table, found.groups, problem).best(most, K) for found in kinds]
     small = table.n_cases * table.n_columns * problem.n_clusters <= PLAIN_WORK
     if is_sparse(problem) and moves_pay(table, problem.n_clusters) and small:
         n_plain = _more_of_groups(problem, PLAIN_BRANCHES)
@@ -338,14 +335,3 @@ def _finish(table: Table, problem: Problem, kinds: list[Partitions]) -> Partitio
     joined = parts[0].join(*parts[1:])
     tell(1, f"restarts done: {len(joined)} partitions go on")
     return joined.best(len(joined), problem.n_clusters)
-
-
-def _each_converged(table: Table, problem: Problem, kinds: list[Partitions]) -> list[Partitions]:
-    """All of them at once, where the work space holds them."""
-    if len(kinds) > 1 and sum(map(len, kinds)) * 32 * table.n_cases > WORK_BYTES:
-        return [part for kind in kinds for part in _each_converged(table, problem, [kind])]
-    ended = repartition(table, table.arrays.join([found.groups for found in kinds]), problem)
-    ends = np.cumsum([len(found) for found in kinds])[:-1]
-    rows = np.split(np.arange(len(ended)), ends)
-    most = _more_of_groups(problem, MOST_BRANCHES)
-    return [ended.take(of_kind).best(most, problem.n_clusters) for of_kind in rows]

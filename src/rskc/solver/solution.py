@@ -127,13 +127,13 @@ def _solve_by_sample(
     share = part.mass / engine.mass
     few = replace(problem, n_trim=part.rounded(problem.n_trim * share))
     if not is_sparse(problem):
-        leader = search(part, few, starts.on_all()).partitions.take(slice(0, 1))
+        leader = search(part, few, starts).partitions.take(slice(0, 1))
         centers = part.restore(part.sums(leader.groups, few.n_clusters).means())
         del part, leader  # they have tables of the sample
         engine.forget_part()
         carried = _carried(engine, problem, centers, engine.equal_weights())
         return plain_solution(engine, problem, carried)
-    of_sample = solve(part, few, starts.on_all())
+    of_sample = solve(part, few, replace(starts, sample=None))
     tell(1, f"search on {part.n_cases} of {engine.n_cases} cases done")
     del part
     return carry(engine, problem, sample, of_sample, warm)
@@ -293,11 +293,11 @@ def plain_solution(engine: Engine, problem: Problem, found: Found) -> Solution:
     ended = ended._replace(reached=ended.reached or last is not problem)
     sums = engine.sums(ended.groups, problem.n_clusters)
     between = engine.between(sums, ended.groups, weights)[0] * weights[0]
-    trimmed = (ended.groups < 0)[0, ...]
+    costs = _costs(engine, ended, weights[0])
     return Solution(
-        **_described(engine, problem, ended, weights[0], _costs(engine, ended, weights[0])),
+        **_described(engine, problem, ended, weights[0], costs),
         made_with=weights[0],
-        trimmed_unweighted=trimmed & ~trimmed,  # none
+        trimmed_unweighted=costs < 0,  # none
         objective=float(between.sum()) * engine.unit,
         n_kept=sums.n_kept(),
         path=(float(between.sum()) * engine.unit,),
@@ -476,7 +476,7 @@ def _described(
 
 def _costs(engine: Engine, ended: _Stationary, weights: np.ndarray) -> Any:
     """Return the squared distances (n,) of cases to their centers, by weights (p,)."""
-    distances = engine.distances(ended.labels, engine.place(ended.centers), weights[None])
+    distances = engine.distances(ended.labels, engine.frame.place(ended.centers), weights[None])
     return distances[0, ...] * engine.unit
 
 

@@ -133,14 +133,8 @@ def _doubled(
 
 def _n_far(table: Table, centers: np.ndarray, means: np.ndarray) -> int:
     """Return how many cases cost much more than the mean of their run: the most of any run."""
-    arrays, (labels, costs) = table.arrays, table.assign(centers)
-    rows = [slice(run, run + 1) for run in range(len(means))]
-    near = [
-        arrays.without(arrays.take(labels, row), arrays.take(costs, row) > FAR_COST * mean)
-        for row, mean in zip(rows, means.tolist(), strict=True)
-    ]
-    counts = [arrays.sizes(groups, centers.shape[1]).sum() for groups in near]
-    return int(table.mass - min(counts))
+    costs, bars = table.assign(centers).costs, (FAR_COST * means).tolist()
+    return int(max(table.arrays.count(costs[run, ...] > bar) for run, bar in enumerate(bars)))
 
 
 def split(

@@ -1,17 +1,13 @@
 """Files that are written whole or not at all (internal)."""
 
 import os
-import shutil
-import stat
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 PREFIX, SUFFIX = ".rskc-", ".part"  # of temporary files
-LEFT_BEHIND = 24 * 3600  # seconds after which nobody writes to one any more
 
 
 @contextmanager
@@ -21,8 +17,7 @@ def atomic_write(path: str | os.PathLike, mode: str = "wb") -> Iterator[IO[Any]]
     The bytes go to a temporary file in the same folder, which takes the place of ``path`` when the
     block ends and is removed if it is left by an exception, KeyboardInterrupt included: the old
     file then stays as it was. A link is followed; a device or a pipe is written to directly. A
-    process that is killed leaves its temporary file behind; the first write to the folder a day
-    later removes it.
+    process that is killed leaves its temporary file behind.
 
     Parameters
     ----------
@@ -40,16 +35,8 @@ def atomic_write(path: str | os.PathLike, mode: str = "wb") -> Iterator[IO[Any]]
     OSError
         With ``path`` as its file name, if it cannot be written.
     """
-    try:
-        os.fsencode(path)
-    except UnicodeEncodeError:
-        raise ValueError(
-            f"{os.fspath(path)!r} cannot be the name of a file: it holds half of a character."
-        ) from None
     target = Path(os.path.realpath(path))
     try:
-        if target.is_dir():
-            raise IsADirectoryError(21, "Is a directory", str(target))
         is_device = target.exists() and not target.is_file()
         with _opened(target, mode) if is_device else _replacing(target, mode) as file:
             yield file
@@ -60,7 +47,6 @@ def atomic_write(path: str | os.PathLike, mode: str = "wb") -> Iterator[IO[Any]]
 
 @contextmanager
 def _replacing(target: Path, mode: str) -> Iterator[IO[Any]]:
-    remove_leftovers(target.parent)
     handle, temporary = tempfile.mkstemp(prefix=PREFIX, suffix=SUFFIX, dir=target.parent)
     try:
         with _opened(handle, mode) as file:
@@ -76,12 +62,6 @@ def _replacing(target: Path, mode: str) -> Iterator[IO[Any]]:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    with suppress(OSError):  # let the new name survive a power cut, where folders can be synced
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def umask() -> int:
@@ -89,19 +69,6 @@ def umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
-
-
-def remove_leftovers(folder: Path) -> None:
-    """Remove temporary files and folders that a killed process left behind a day ago or more."""
-    names: list[str] = []
-    with suppress(OSError):  # it may be written to and not be listed
-        names = os.listdir(folder)
-    for name in names:
-        if name.startswith(PREFIX) and name.endswith(SUFFIX):
-            with suppress(OSError):  # another process was faster, or it is another user's
-                path, found = folder / name, (folder / name).lstat()
-                if time.time() - found.st_mtime > LEFT_BEHIND:
-                    (shutil.rmtree if stat.S_ISDIR(found.st_mode) else os.unlink)(path)
 
 
 def _opened(target: int | Path, mode: str) -> IO[Any]:

@@ -10,19 +10,17 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property, lru_cache, partial
 from operator import is_not
 from typing import Any
-from uuid import uuid4
 
 import dask
-import dask.array as da
 import numpy as np
 
-from rskc.engines.arrays import ArrayOps, PartlyTrimmed, labels_of, with_labels
-from rskc.engines.blocks.schedulers import DEVICE_MEMORY, memory_budget, scheduler_for
-from rskc.engines.blocks.tasks import Sides, TableRecipe
+from rskc.engines.arrays import ArrayOps, PartlyTrimmed, each_part
+from rskc.engines.blocks.data import cut
+from rskc.engines.blocks.schedulers import DEVICE_MEMORY, LocalScheduler, scheduler_for
 from rskc.engines.contract import Assignment, Table
 from rskc.engines.device.engine import DeviceEngine, DeviceTable, passes_for
 from rskc.engines.device.ops import DeviceOps, free_bytes, to_host
@@ -48,15 +46,10 @@ class Device:
 
         self.torch, self.place = torch, torch.device(name)
         self.is_cuda = self.place.type == "cuda"
+        self.ops = DeviceOps(torch.empty(0, device=self.place))  # brings arrays of length n here
         self._of_thread = threading.local()
         self._locked: Counter[tuple[int, int]] = Counter()  # first and last byte: how many need it
         self._lock = threading.RLock()  # a finalizer may run while it is held
-        self.n_copied = 0  # bytes that went there
-
-    @cached_property
-    def ops(self) -> DeviceOps:
-        """What brings arrays of length n here."""
-        return DeviceOps(self.torch.empty(0, device=self.place))
 
     @contextmanager
     def work(self) -> Iterator[None]:
@@ -76,7 +69,6 @@ class Device:
 
     def copy(self, rows: np.ndarray) -> Any:
         """Copy rows to the device at the speed of the bus: by way of pinned memory, mostly."""
-        self.n_copied += rows.nbytes
         if self._is_locked(rows):
             return self.torch.from_numpy(rows).to(self.place, non_blocking=True)
         kind = getattr(self.torch, rows.dtype.name)
@@ -162,8 +154,7 @@ def placed(X: np.ndarray, device: str) -> Any:
     """Return an array on the device, if it and its tables fit there; else cut into blocks."""
     if fits_on(device, X):
         return device_named(device).copy(X)
-    budget = memory_budget(partial(free_on, device), DEVICE_MEMORY)
-    share = 3 * budget // (4 * BLOCKS_IN_WORK * DEVICE_THREADS)
+    share = 3 * budget_of(device) // (4 * BLOCKS_IN_WORK * DEVICE_THREADS)
     size = min(max(share, LEAST_BYTES), BLOCK_BYTES) // (X.shape[1] * X.dtype.itemsize)
     blocks = cut(X, max(1, size))
     device_named(device).lock(X, blocks)
@@ -172,21 +163,12 @@ def placed(X: np.ndarray, device: str) -> Any:
 
 def fits_on(device: str, X: np.ndarray) -> bool:
     """Whether an array and its tables fit on a device."""
-    budget = memory_budget(partial(free_on, device), DEVICE_MEMORY)
-    return X.size * (X.dtype.itemsize + 16) <= budget
+    return X.size * (X.dtype.itemsize + 16) <= budget_of(device)
 
 
-def cut(X: np.ndarray, size: int) -> da.Array:
-    """Return blocks of an array, or of a map, of so many cases: nothing of it is copied or read.
-
-    Dask's ``from_array`` would copy all of it.
-    """
-    X, name, firsts = np.asarray(X), f"rskc-rows-{uuid4().hex}", range(0, len(X), size)
-    graph = {(name, i, 0): X[first : first + size] for i, first in enumerate(firsts)}
-    chunks = tuple(map(len, graph.values())), X.shape[1:]
-    blocks: Any = da.Array(graph, name, chunks, meta=X[:0])
-    blocks.are_views = True
-    return blocks
+def budget_of(device: str) -> int:
+    """Return the bytes of a device of this process that may be used."""
+    return LocalScheduler(dask.get).budget(DEVICE_MEMORY, partial(free_on, device))
 
 
 def here() -> Any:
@@ -194,10 +176,12 @@ def here() -> Any:
     return dask.config.set({"scheduler": "threads"} if scheduler_for().remote else {})
 
 
-@lru_cache
-def device_named(name: str) -> Device:
-    """Return a device of this process; tasks are sent its name."""
-    return Device(name)
+device_named = lru_cache(Device)  # the devices of this process; tasks are sent their names
+
+
+def work_on(name: str) -> AbstractContextManager[None]:
+    """Work on a device in the stream of the thread."""
+    return device_named(name).work()
 
 
 def free_on(name: str) -> int:
@@ -206,15 +190,14 @@ def free_on(name: str) -> int:
     return free_memory() or 2**32 if free is None else free
 
 
+OF_CASES = np.ndarray | PartlyTrimmed  # arrays of length n
+
+
 class OnDevice:
     """An engine or a table on a device: its methods take and return arrays in memory."""
 
-    owner: Any
-
-    def __init__(self, device: str, owner: Table | None = None):
-        self.device = device
-        if owner is not None:
-            self.owner = owner
+    def __init__(self, device: str, owner: Any):
+        self.device, self.owner, self.width = device, owner, owner.width
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # what Python and Dask look for
@@ -223,30 +206,19 @@ class OnDevice:
 
     def ask(self, name: str, *values: Any, **options: Any) -> Any:
         """Call a method of the owner, with values that go to the device."""
-        device = device_named(self.device)
-        with device.work():
-            # First: behind the rows they would wait for the bus.
-            there = [device.ops.from_numpy(v) if is_of_cases(v) else v for v in values]
-            return self._in_memory(getattr(self.owner, name)(*there, **options))
-
-    @property
-    def width(self) -> int:
-        """Return the number of columns of sums."""
-        return self.owner.width
+        ops = device_named(self.device).ops
+        # First: behind the rows they would wait for the bus.
+        there = [ops.from_numpy(v) if isinstance(v, OF_CASES) else v for v in values]
+        return self._in_memory(getattr(self.owner, name)(*there, **options))
 
     def _in_memory(self, value: Any) -> Any:
         if isinstance(value, Table):
             return OnDevice(self.device, value)
         if isinstance(value, Assignment):
             return Assignment(*map(self._in_memory, value))
-        if is_of_cases(value) or hasattr(value, "is_cuda"):
-            return with_labels(value, to_host(labels_of(value)))
+        if isinstance(value, OF_CASES) or hasattr(value, "is_cuda"):
+            return each_part(to_host, value)
         return value
-
-
-def is_of_cases(value: Any) -> bool:
-    """Whether a value is an array of length n."""
-    return isinstance(value, np.ndarray | PartlyTrimmed)
 
 
 class BlockEngine(OnDevice):
@@ -255,11 +227,11 @@ class BlockEngine(OnDevice):
     Where a pass is over a few of the cases, it is made in memory.
     """
 
-    def __init__(
-        self, X: np.ndarray | None, ops: ArrayOps, device: str, missing: bool, frame: Frame
-    ):
-        super().__init__(device)
-        self.X, self.masses = X, ops.masses
+    X: np.ndarray | None
+
+    def __init__(self, X: np.ndarray, ops: ArrayOps, device: str, missing: bool, frame: Frame):
+        self.X, self.masses, self.device = X, ops.masses, device
+        self.width = (1 + missing) * X.shape[1]
         self.options: dict[str, Any] = {"missing": missing, "frame": frame}
 
     @cached_property
@@ -267,12 +239,12 @@ class BlockEngine(OnDevice):
         """The engine on the device."""
         X, device = self.X, device_named(self.device)
         assert X is not None
-
-        def make() -> DeviceEngine:
-            return DeviceEngine(device.copy(X), masses=self.masses, **self.options)
-
-        with device.work():
-            return device.latest(make, X, self.masses, self.options["frame"])
+        return device.latest(
+            lambda: DeviceEngine(device.copy(X), masses=self.masses, **self.options),
+            X,
+            self.masses,
+            self.options["frame"],
+        )
 
     def stay(self, forget: bool) -> BlockEngine:
         """Copy the rows now, for all passes; in memory they may be forgotten."""
@@ -287,28 +259,13 @@ class BlockEngine(OnDevice):
 
     def lay_out(self, columns: np.ndarray, dtype: Any) -> Any:
         """Return the cells of a table, on the device."""
-        with device_named(self.device).work():
-            return self.owner.lay_out(columns, getattr(self.owner, np.dtype(dtype).name))
+        return self.owner.lay_out(columns, getattr(self.owner, np.dtype(dtype).name))
 
 
-class DeviceRecipe(TableRecipe):
-    """How the table of a block on a device is made."""
-
-    device: str
-
-    def table_of_cells(self, cells: Any, masses: np.ndarray | None) -> Any:
-        """Return the table of cells that are laid out on the device."""
-        arrays = DeviceOps(cells, masses)
-        rows = arrays.xp.astype(cells, getattr(arrays.xp, self.dtype.name), copy=False)
-        facts = arrays, passes_for(rows), self.missing
-        return DeviceTable(rows, self.weights, self.place, *facts)
-
-    def sides_of(self, cells: Any) -> Sides:
-        """Return what is kept beside the cells, on the device."""
-        with device_named(self.device).work():
-            return super().sides_of(cells)
-
-    def table_of(self, cells: Any, ops: ArrayOps, sides: Sides | None = None) -> OnDevice:
-        """Return the table of cells, for arrays in memory."""
-        with device_named(self.device).work():
-            return OnDevice(self.device, super().table_of(cells, ops, sides))
+def table_on_device(
+    cells: Any, ops: ArrayOps, device: str, dtype: np.dtype, **facts: Any
+) -> OnDevice:
+    """Return the table of cells that are laid out on a device, for arrays in memory."""
+    arrays = DeviceOps(cells, ops.masses)
+    rows = arrays.xp.astype(cells, getattr(arrays.xp, dtype.name), copy=False)
+    return OnDevice(device, DeviceTable(rows, arrays=arrays, passes=passes_for(rows), **facts))

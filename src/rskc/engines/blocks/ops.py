@@ -1,9 +1,10 @@
-"""What the solver does with arrays (runs, n) that lie in blocks."""
+"""What lies in blocks, and what the solver does with arrays (runs, n) there."""
 
 from __future__ import annotations
 
 import operator
-from functools import partial
+import weakref
+from functools import partial, partialmethod
 from typing import Any
 
 import numpy as np
@@ -12,176 +13,148 @@ from rskc.engines.arrays import (
     ArrayOps,
     Candidates,
     PartlyTrimmed,
-    fill_from,
-    joined,
+    each_part,
     joined_keys,
     labels_of,
-    side_by_side,
-    wanted_candidates,
 )
-from rskc.engines.blocks.data import in_blocks
+from rskc.engines.blocks import tasks
 from rskc.engines.blocks.order import median
-from rskc.engines.blocks.plans import Blocks, Method, Node, same
+from rskc.engines.blocks.plans import Blocks, Call, Node, known, same
 
 
-class CaseArray:
+def in_blocks(numbers: np.ndarray, lengths: Any) -> list[np.ndarray]:
+    """Return the sorted numbers of cases within each block; none if lengths are not known."""
+    if len(numbers) == 0:
+        return [numbers] * len(lengths)
+    ends = np.cumsum(lengths)
+    parts = np.split(numbers, np.searchsorted(numbers, ends[:-1]))
+    return [part - end + size for part, end, size in zip(parts, ends, lengths, strict=True)]
+
+
+class InBlocks:
+    """What lies in blocks, each of which has a part: data, arrays, engines, tables.
+
+    Its methods call a function, or a method of the part, in every block. Arguments that lie in
+    blocks too come before others; arrays that are not of length n have names, for on a device all
+    others are sent there.
+    """
+
+    blocks: Blocks
+    node: Node
+
+    def _call(self, function: Any, arguments: tuple, options: dict[str, Any]) -> tuple:
+        nodes = [each for each in arguments if isinstance(each, Node | InBlocks)]
+        call = Call(function, *arguments[len(nodes) :], **options)
+        return call, self.node, *(each if isinstance(each, Node) else each.node for each in nodes)
+
+    def made(self, function: Any, *arguments: Any, soon: bool = False, **options: Any) -> CaseArray:
+        """Return an array that is made when it is needed, or by the next graph."""
+        make = self.blocks.make_soon if soon else partial(Node, keep=True)
+        return CaseArray(self.blocks, make(*self._call(function, arguments, options)))
+
+    def summed(self, function: Any, *arguments: Any, **options: Any) -> Any:
+        """Return what is made of all blocks, summed."""
+        return self.blocks.ask(*self._call(function, arguments, options))
+
+    def listed(self, function: Any, *arguments: Any, **options: Any) -> list[Any]:
+        """Return what is made of each block."""
+        return self.blocks.gather(*self._call(function, arguments, options))
+
+
+class CaseArray(InBlocks):
     """An array (runs, n) or (n,) in blocks, made when something is asked of it, and kept then."""
 
     def __init__(self, blocks: Blocks, node: Node):
         self.blocks, self.node = blocks, node
-        node.own(self)
+        node.owner = weakref.ref(self)
 
-    def _made(self, function: Any, *others: CaseArray) -> CaseArray:
-        nodes = (other.node for other in others)
-        return CaseArray(self.blocks, self.blocks.make(function, self.node, *nodes, keep=True))
-
-    def __and__(self, other: CaseArray) -> CaseArray:
-        return self._made(operator.and_, other)
-
-    def __or__(self, other: CaseArray) -> CaseArray:
-        return self._made(operator.or_, other)
-
-    def __invert__(self) -> CaseArray:
-        return self._made(operator.invert)
-
-    def __mul__(self, number: float) -> CaseArray:
-        """Scale distances, which are asked for in any case: the next graph makes them."""
-        node = self.blocks.make_soon(partial(operator.mul, number), self.node)
-        return CaseArray(self.blocks, node)
-
-    def __gt__(self, number: float) -> CaseArray:
-        return self._made(partial(operator.lt, number))
-
-    def __lt__(self, number: float) -> CaseArray:
-        return self._made(partial(operator.gt, number))
-
-    def __getitem__(self, runs: Any) -> CaseArray:
-        """Return the only run (1, n) as (n,), or the other way round."""
-        return self._made(Method("__getitem__", runs))
-
-    def to_numpy(self) -> np.ndarray:
-        """Return all of it in memory."""
-        return np.concatenate(self.blocks.gather(labels_of, self.node), axis=-1)
+    __and__ = partialmethod(InBlocks.made, operator.and_)
+    __or__ = partialmethod(InBlocks.made, operator.or_)
+    __invert__ = partialmethod(InBlocks.made, operator.invert)
+    __gt__ = partialmethod(InBlocks.made, operator.gt)
+    __lt__ = partialmethod(InBlocks.made, operator.lt)
+    # The only run (1, n) as (n,), or the other way round.
+    __getitem__ = partialmethod(InBlocks.made, operator.getitem)
+    # Distances are scaled, which are asked for in any case: the next graph makes them.
+    __mul__ = partialmethod(InBlocks.made, operator.mul, soon=True)
 
 
-def _call(name: str, ops: BlockOps, arguments: tuple) -> tuple:
-    """Return a call in each block, and its nodes: of arrays, which come before other arguments."""
-    nodes = [each.node for each in arguments if isinstance(each, CaseArray)]
-    return Method(name, *arguments[len(nodes) :]), ops.own, *nodes
-
-
-def _of_each_block(name: str) -> Any:
-    """Return a method that makes an array from others."""
-
-    def made(self: BlockOps, *arguments: Any) -> CaseArray:
-        return CaseArray(self.blocks, self.blocks.make(*_call(name, self, arguments), keep=True))
-
-    return made
-
-
-def _summed(name: str) -> Any:
-    """Return a method that sums what is counted in each block."""
-    return lambda self, *arguments: self.blocks.ask(*_call(name, self, arguments))
-
-
-class BlockOps(ArrayOps):
+class BlockOps(InBlocks, ArrayOps):
     """What the solver does with arrays in blocks: what ``ArrayOps`` does with those of each block.
 
     Groups and masks of a block have the numbers that cases have in the block; the case that is
     trimmed in part is in one of the blocks.
     """
 
-    def __init__(
-        self,
-        blocks: Blocks,
-        lengths: np.ndarray,
-        masses: Node | None = None,
-        host_masses: np.ndarray | None = None,
-    ):
-        self.blocks, self.lengths = blocks, lengths
-        self.masses, self.host_masses = masses, host_masses
-        self.n = int(lengths.sum())
-        self.firsts = np.cumsum(lengths) - lengths
-        self.places = blocks.hold([int(first) for first in self.firsts])
-        # What is done with the arrays of a block.
-        self.own = blocks.hold([ArrayOps()] * len(lengths))
-        if masses is not None:
-            self.own = blocks.make(ArrayOps, masses)
+    def __init__(self, data: Any, masses: np.ndarray | None):
+        self.blocks, self.lengths, self.n = data.blocks, data.lengths, data.n_cases
+        self.firsts = np.cumsum(self.lengths) - self.lengths
+        self.places = known(map(int, self.firsts))
+        self.node, self.masses = known([ArrayOps()] * len(self.lengths)), None
+        self.host_masses = None
+        if masses is not None:  # they are kept, in their blocks and here
+            parts = np.split(masses, np.cumsum(data.all_lengths)[:-1])
+            of_used = known(parts[i] for i in data.used)
+            self.masses = Node(tasks.seen_rows, of_used, data.unobserved, keep=True)
+            self.node = Node(ArrayOps, self.masses)
+            self.host_masses = np.concatenate(self.blocks.gather(same, self.masses))
 
-    as_mask, without, cube_roots = map(_of_each_block, ("as_mask", "without", "cube_roots"))
-    sizes, differ, number, count, total = map(
-        _summed, ("sizes", "differ", "number", "count", "total")
+    as_mask, without, cube_roots = (
+        partialmethod(InBlocks.made, name) for name in ("as_mask", "without", "cube_roots")
+    )
+    sizes, differ, number, count, total = (
+        partialmethod(InBlocks.summed, name)
+        for name in ("sizes", "differ", "number", "count", "total")
     )
 
-    def soon(self, function: Any, *arrays: CaseArray) -> CaseArray:
-        """Return such an array that the next graph makes: what it is made from is let go."""
-        nodes = (array.node for array in arrays)
-        return CaseArray(self.blocks, self.blocks.make_soon(function, self.own, *nodes))
-
     def to_numpy(self, array):
-        return array.to_numpy()
+        return np.concatenate(array.listed(labels_of), axis=-1)
 
     def gathered(self, array: CaseArray) -> Any:
         """Return groups or a mask (runs, n) in memory, with what is trimmed in part."""
-        parts = self.blocks.gather(same, array.node)
+        parts = array.listed(same)
         plain = np.concatenate([labels_of(part) for part in parts], axis=-1)
-        if not any(isinstance(part, PartlyTrimmed) for part in parts):
+        if not isinstance(parts[0], PartlyTrimmed):
             return plain
-        runs, slots = len(plain) if plain.ndim == 2 else 1, [joined(part, None) for part in parts]
-        pairs = zip(slots, self.firsts, strict=True)
-        cuts = [np.where(cut >= 0, cut + first, -1) for (cut, _), first in pairs]
-        lefts = [left for _, left in slots]
-        return PartlyTrimmed(plain, side_by_side(cuts, runs), side_by_side(lefts, runs))
-
-    def at(self, array: CaseArray, cases: np.ndarray) -> np.ndarray:
-        """Return an array (runs, n) at some cases, in the order of their numbers."""
-        own = self.blocks.hold(in_blocks(cases, self.lengths))
-        some = self.blocks.gather(partial(np.take, axis=1), array.node, own)
-        return np.concatenate(some, axis=1)
+        return PartlyTrimmed(plain, np.concatenate([part.kept for part in parts], axis=-1))
 
     def from_numpy(self, array):
-        parts = np.split(labels_of(array), self.firsts[1:], axis=-1)
-        own: list[Any] = [part.copy() for part in parts]
-        if isinstance(array, PartlyTrimmed):
-            for i, (first, length) in enumerate(zip(self.firsts, self.lengths, strict=True)):
-                here = (array.cut >= first) & (array.cut < first + length)
-                own[i] = PartlyTrimmed(own[i], np.where(here, array.cut - first, -1), array.left)
-        return CaseArray(self.blocks, self.blocks.hold(own))
+        ends = self.firsts + self.lengths
+        parts = [array[..., slice(*ends)] for ends in zip(self.firsts, ends, strict=True)]
+        return CaseArray(self.blocks, known(each_part(np.copy, part) for part in parts))
 
     def take(self, array, runs):
-        if isinstance(runs, slice):
-            return _of_each_block("take")(self, array, runs)
-        return self.soon(Method("take", runs), array)
+        return self.made("take", array, runs, soon=not isinstance(runs, slice))
 
     def join(self, parts):
-        return self.soon(_join, *parts)
+        return self.made(_join, *parts, soon=True)
 
     def kept_shares(self, groups):
-        return np.concatenate(self.blocks.gather(Method("kept_shares"), self.own, groups.node))
+        return np.concatenate(self.listed("kept_shares", groups))
 
     def keys(self, groups, K, masks=None):
-        nodes = [groups.node] if masks is None else [groups.node, masks.node]
-        made = Method("key_sums", K=K, n=self.n)
-        return joined_keys(self.blocks.gather(made, self.own, self.places, *nodes))
+        arrays = [groups] if masks is None else [groups, masks]
+        return joined_keys(self.listed("key_sums", self.places, *arrays, K=K, n=self.n))
 
-    def fill_empty(self, groups, counts, costs):
-        wanted = wanted_candidates(counts)
-        found = self.blocks.gather(Method("candidates", wanted), self.own, groups.node, costs.node)
-        changes: list[list] = [[] for _ in self.lengths]
-        for (run, most), parts in zip(wanted, zip(*found, strict=True), strict=True):
+    def candidates(self, groups, costs, wanted):
+        found, candidates = self.listed("candidates", groups, costs, wanted), []
+        for (_, most), parts in zip(wanted, zip(*found, strict=True), strict=True):
             # The costliest of all blocks, whose cases come in order: the lower number in a tie.
             all_blocks = [np.concatenate(column) for column in zip(*parts, strict=True)]
             all_blocks[0] += np.repeat(self.firsts, [len(own.numbers) for own in parts])
             order = np.argsort(-all_blocks[1], kind="stable")[:most]
-            candidates = Candidates(*(column[order] for column in all_blocks))
-            for case, k in fill_from(candidates, counts[run]):
-                block = int(np.searchsorted(self.firsts, case, side="right")) - 1
-                changes[block].append((run, case - int(self.firsts[block]), k))
-        nodes = self.own, groups.node, self.blocks.hold(changes)
-        return CaseArray(self.blocks, self.blocks.make_soon(Method("with_changes"), *nodes))
+            candidates.append(Candidates(*(column[order] for column in all_blocks)))
+        return candidates
+
+    def with_changes(self, groups, changes):
+        in_block: list[list] = [[] for _ in self.lengths]
+        for run, case, k in changes:
+            block = int(np.searchsorted(self.firsts, case, side="right")) - 1
+            in_block[block].append((run, case - int(self.firsts[block]), k))
+        return self.made("with_changes", groups, known(in_block), soon=True)
 
     def first_members(self, groups, k, most):
-        found = self.blocks.gather(Method("first_members", k, most), self.own, groups.node)
+        found = self.listed("first_members", groups, k, most)
         parts = [part + first for part, first in zip(found, self.firsts, strict=True)]
         return np.concatenate(parts)[:most]
 
@@ -190,7 +163,7 @@ class BlockOps(ArrayOps):
 
     def spread(self, costs):
         middle = self.middle(costs)
-        deviations = self.blocks.make(partial(_deviations, middle=middle), costs.node)
+        deviations = Node(np.abs, Node(Call(operator.sub, middle), costs.node))
         return middle, median(self.blocks, deviations, self.n, self.masses)
 
 
@@ -199,8 +172,3 @@ class BlockOps(ArrayOps):
 
 def _join(ops, *parts):
     return ops.join(parts)
-
-
-def _deviations(costs, middle):
-    deviations = costs - middle
-    return np.abs(deviations, out=deviations)

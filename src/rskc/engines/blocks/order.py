@@ -46,11 +46,6 @@ class InBracket(NamedTuple):
     complete: bool  # all of them
     masses: np.ndarray | None = None  # of these values, if all are there
 
-    @property
-    def spacing(self) -> float:
-        """What each of those given stands for."""
-        return self.amounts[1] / max(len(self.values), 1)
-
 
 class Selected(NamedTuple):
     """The wanted value of each row, how many are larger, and how many in each block tie with it."""
@@ -88,7 +83,7 @@ class _Row:
 
     def learn(self, parts: list[InBracket]) -> None:
         """Take what the blocks know of the bracket: the value is found, or the bracket moves."""
-        above, inside, *_ = amounts = np.sum([part.amounts for part in parts], axis=0)
+        above, inside, at_low, at_high = np.sum([part.amounts for part in parts], axis=0)
         if self.rank <= above:
             self._floor = np.nextafter(self.high, np.inf, dtype=self.high.dtype)
             self.low, self.high = self._floor, self._ceiling
@@ -100,8 +95,12 @@ class _Row:
             self.low, self.high = self._floor, self._ceiling
         elif all(part.complete for part in parts):
             self.finish([part.values for part in parts], above, [part.masses for part in parts])
+        elif self.rank <= above + at_high:
+            self.found = self.high, above, [part.amounts[3] for part in parts]
+        elif self.rank > above + inside - at_low:
+            self.found = self.low, above + inside - at_low, [part.amounts[2] for part in parts]
         else:
-            self._narrow(parts, amounts)
+            self._bracket(parts, self.rank - above)
 
     def finish(self, inside: list[np.ndarray], above: float, masses: list) -> None:
         """Find the value among those inside, of all blocks."""
@@ -117,25 +116,19 @@ class _Row:
         ties = [_amount(part == value, mass) for part, mass in pairs]
         self.found = value, above + _amount(values > value, own), ties
 
-    def _narrow(self, parts: list[InBracket], amounts: np.ndarray) -> None:
-        above, inside, at_low, at_high = amounts
-        if self.rank <= above + at_high:
-            self.found = self.high, above, [part.amounts[3] for part in parts]
-        elif self.rank > above + inside - at_low:
-            self.found = self.low, above + inside - at_low, [part.amounts[2] for part in parts]
-        else:
-            self._bracket(parts, self.rank - above)
-
     def _bracket(self, parts: list[InBracket], rank: float) -> None:
         """Narrow the bracket, whose ends are ruled out, around a rank among the values inside."""
         self._floor = np.nextafter(self.low, np.inf, dtype=self.low.dtype)
         self._ceiling = np.nextafter(self.high, -np.inf, dtype=self.high.dtype)
         values = np.concatenate([part.values for part in parts])
-        weights = np.concatenate([np.full(len(part.values), part.spacing) for part in parts])
+        numbers = np.array([len(part.values) for part in parts])
+        # What each of those given stands for.
+        spacings = np.array([part.amounts[1] for part in parts]) / np.maximum(numbers, 1)
+        weights = np.repeat(spacings, numbers)
         order = np.argsort(values)[::-1]
         values, ranks = values[order], np.cumsum(weights[order])
         # No rank is off by more than one spacing of each block that returned only some values.
-        margin = sum(part.spacing for part in parts if part.spacing > 1) + 1
+        margin = sum(spacings[spacings > 1]) + 1
         first, last = np.searchsorted(ranks, [rank - margin, rank + margin])
         while first == 0 and last == len(values):  # that would rule nothing out
             margin /= 2
@@ -172,7 +165,7 @@ def select(
         elif step == 1:
             inside = [part.values[r] for part in sampled]
             search.finish(inside, 0, [part.masses for part in sampled])
-    most = max(LEAST_INSIDE, (INSIDE if blocks.scheduler.remote else INSIDE_HERE) // len(blocks))
+    most = max(LEAST_INSIDE, (INSIDE if blocks.scheduler.remote else INSIDE_HERE) // blocks.number)
     while open_rows := [r for r, search in enumerate(searches) if search.found is None]:
         brackets = [(r, searches[r].low, searches[r].high) for r in open_rows]
         found = blocks.gather(partial(look_inside, brackets=brackets, most=most), *nodes)
@@ -185,7 +178,7 @@ def select(
 
 def median(blocks: Blocks, node: Node, n: int, masses: Node | None = None) -> float:
     """Return the median of the finite values of a node, n at most; 0 if there are none."""
-    pair = blocks.make(_finite_twice, node)
+    pair = Node(_finite_twice, node)
     if masses is None:
         middle = select(blocks, pair, n, lambda counts: (counts + [2, 1]) // 2 * (counts > 0))
     else:  # just before and just behind half the mass
@@ -209,23 +202,20 @@ def look_inside(
     values: np.ndarray, masses: np.ndarray | None = None, *, brackets: list, most: int
 ) -> list[InBracket]:
     """Count the values of some rows above and inside brackets, and return some of those inside."""
-    return [_in_bracket(values[r], masses, low, high, most) for r, low, high in brackets]
-
-
-def _in_bracket(
-    values: np.ndarray, masses: np.ndarray | None, low: float, high: float, most: int
-) -> InBracket:
-    above, within = values > high, values >= low
-    within &= ~above
-    inside, own = values[within], None if masses is None else masses[within]
-    ends = _amount(inside == low, own), _amount(inside == high, own)
-    number = len(inside) if own is None else float(own.sum())
-    amounts = np.array([_amount(above, masses), number, *ends])
-    if len(inside) <= most:
-        return InBracket(amounts, inside, True, own)
-    # The middle of each of equal parts.
-    places = ((np.arange(most) + 0.5) * (len(inside) / most)).astype(np.int64)
-    return InBracket(amounts, np.sort(inside)[places], False)
+    found = []
+    for r, low, high in brackets:
+        above, within = values[r] > high, values[r] >= low
+        within &= ~above
+        inside, own = values[r][within], None if masses is None else masses[within]
+        ends = _amount(inside == low, own), _amount(inside == high, own)
+        number = len(inside) if own is None else float(own.sum())
+        complete = len(inside) <= most
+        if not complete:  # the middle of each of equal parts
+            places = ((np.arange(most) + 0.5) * (len(inside) / most)).astype(np.int64)
+            inside, own = np.sort(inside)[places], None
+        amounts = np.array([_amount(above, masses), number, *ends])
+        found.append(InBracket(amounts, inside, complete, own))
+    return found
 
 
 def _amount(mask: np.ndarray, masses: np.ndarray | None) -> float:

@@ -1,11 +1,13 @@
 """What is done with one block, beyond calling the passes of the engines in memory."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rskc.engines.arrays import ArrayOps, PartlyTrimmed, Sums, labels_of
-from rskc.engines.contract import Listed, Place
+from rskc.engines.arrays import ArrayOps, Sums, labels_of, with_cuts
+from rskc.engines.blocks.schedulers import Value
+from rskc.engines.contract import Listed
 from rskc.engines.memory import MemoryEngine, MemoryTable
 from rskc.engines.passes import PASSES
 from rskc.exceptions import not_numpy
@@ -20,17 +22,10 @@ class Facts(NamedTuple):
     """What is known of a block of the data."""
 
     length: int
-    unobserved: int  # rows of which nothing is observed
+    unobserved: Any  # rows of which nothing is observed: which in the block, or how many
     missing: int  # cells of the other rows
     observed: np.ndarray  # (p,) whether a feature is observed at all
     infinite: bool
-
-
-class Inspected(NamedTuple):
-    """What is known of a block, and the numbers in it of its unobserved rows."""
-
-    facts: Facts
-    unobserved: np.ndarray
 
 
 def clean(block: Any, dtype: np.dtype) -> np.ndarray:
@@ -40,21 +35,20 @@ def clean(block: Any, dtype: np.dtype) -> np.ndarray:
     return np.ascontiguousarray(np.asarray(block), dtype)
 
 
-def inspect(X: np.ndarray) -> Inspected:
+def inspect(X: np.ndarray) -> Facts:
     """Look at all cells; the sum mostly shows whether there is anything to find."""
     n, p = X.shape
     if np.isfinite(np.sum(X)):
-        return Inspected(Facts(n, 0, 0, np.full(p, n > 0), False), np.empty(0, np.int64))
+        return Facts(n, np.empty(0, np.int64), 0, np.full(p, n > 0), False)
     missing = np.isnan(X)
     rows, observed = np.flatnonzero(missing.all(axis=1)), ~missing.all(axis=0)
     cells = int(np.count_nonzero(missing)) - len(rows) * p
-    infinite = bool(np.isinf(X).any())
-    return Inspected(Facts(n, len(rows), cells, observed, infinite), rows)
+    return Facts(n, rows, cells, observed, bool(np.isinf(X).any()))
 
 
-def facts_and_rows(found: Inspected, X: np.ndarray, cases: np.ndarray) -> tuple:
+def facts_and_rows(found: Facts, X: np.ndarray, cases: np.ndarray) -> tuple:
     """Return what is known of a block, and some of its rows."""
-    return found.facts, X[cases[cases < len(X)]]
+    return found._replace(unobserved=len(found.unobserved)), X[cases[cases < len(X)]]
 
 
 def seen_rows(X: np.ndarray, unobserved: np.ndarray) -> np.ndarray:
@@ -71,9 +65,10 @@ def put_back(array: np.ndarray, unobserved: np.ndarray, value: Any) -> np.ndarra
     return whole
 
 
-def number_of_seen(unobserved: np.ndarray, cases: np.ndarray, length: int) -> np.ndarray:
+def number_of_seen(unobserved: np.ndarray, cases: np.ndarray) -> np.ndarray:
     """Return the numbers of cases when the unobserved rows of the block are counted."""
-    return np.delete(np.arange(length), unobserved)[cases]
+    seen_before = unobserved - np.arange(len(unobserved))
+    return cases + np.searchsorted(seen_before, cases, side="right")
 
 
 def first_observed(X: np.ndarray, columns: np.ndarray, most: int) -> list[np.ndarray]:
@@ -123,14 +118,12 @@ def examined(
     engine: Any,
     groups: np.ndarray,
     labels: np.ndarray,
-    centers: np.ndarray,
-    weights: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
     K: int,
+    bracket: Sequence[np.ndarray],
+    **facts: np.ndarray,
 ) -> Examined:
     """Find distances, and what it takes to sum over those above a value in the bracket."""
-    distances = engine.distances(labels, centers=centers, weights=weights)
+    distances, (low, high) = engine.distances(labels, **facts), bracket
     beyond = distances > high[:, None]
     near = np.flatnonzero(((distances >= low[:, None]) & ~beyond).any(axis=0))
     sums = engine.sums(np.where(beyond, groups, np.int32(-1)), K)
@@ -164,43 +157,26 @@ def little_seen(engine: Any, first: int, weights: np.ndarray, share: float, most
 # ---- Tables
 
 
-class Sides(NamedTuple):
-    """What a table knows of each case besides its cells."""
-
-    norms: Any
-    scale: Any
+def table_of(cells: tuple, ops: ArrayOps, n_threads: int, **facts: Any) -> MemoryTable:
+    """Return the table of cells that are laid out."""
+    return MemoryTable(cells, how=(n_threads, PASSES), masses=ops.masses, **facts)
 
 
-class TableRecipe(NamedTuple):
-    """How the table of a block is made."""
+def known_of(table: Any) -> Value:
+    """Return what a table knows of each case, so that it need not be computed in each pass."""
+    table = getattr(table, "owner", table)  # of a table on a device
+    return Value((table.norms(), table.scale if table.missing else None))
 
-    place: Place
-    weights: np.ndarray  # (1 or runs, columns)
-    dtype: np.dtype
-    missing: bool
-    n_threads: int
-    device: str | None = None  # of a recipe for tables on a device
 
-    def table_of_cells(self, cells: tuple, masses: np.ndarray | None) -> MemoryTable:
-        """Return the table of cells that are laid out."""
-        facts = {"masses": masses, "missing": self.missing, "dtype": self.dtype}
-        return MemoryTable(cells, self.weights, self.place, (self.n_threads, PASSES), **facts)
-
-    def sides_of(self, cells: Any) -> Sides:
-        """Return what is kept beside the cells, so that it need not be computed in each pass."""
-        table = self.table_of_cells(cells, None)
-        return Sides(table.norms(), table.scale if table.missing else None)
-
-    def table_of(self, cells: Any, ops: ArrayOps, sides: Sides | None = None) -> Any:
-        """Return the table of cells, with what is kept beside them, if anything is."""
-        table = self.table_of_cells(cells, ops.masses)
-        if sides is not None:
-            table._norms, table._scale = sides
-        return table
+def with_known(table: Any, known: tuple) -> Any:
+    """Return a table that knows this of each case."""
+    owner = getattr(table, "owner", table)
+    owner._norms, owner._scale = known
+    return table
 
 
 def cut_off(
-    costs: np.ndarray, ties: np.ndarray, ops: ArrayOps, values: np.ndarray, slack: float
+    ops: ArrayOps, costs: np.ndarray, ties: np.ndarray, values: np.ndarray, slack: float
 ) -> Any:
     """Return a mask of the costs (runs, n) above values (runs,), and of the first ties.
 
@@ -220,37 +196,24 @@ def cut_off(
         rest = ties[run] - (gone[n_whole - 1] if n_whole else 0.0)
         if n_whole < len(cases) and rest > slack:
             cut[run], left[run] = cases[n_whole], ops.masses[cases[n_whole]] - rest
-    return PartlyTrimmed(mask, cut, left)
+    return with_cuts(mask, ops.masses, cut, left)
 
 
-def trim(labels: np.ndarray, costs: np.ndarray, ties: np.ndarray, ops: ArrayOps, **bar: Any) -> Any:
-    """Return the labels, with -1 for what is cut off."""
-    return ops.without(labels, cut_off(costs, ties, ops, **bar))
-
-
-def within(groups: Any, costs: np.ndarray, ops: ArrayOps) -> tuple:
+def within(ops: ArrayOps, groups: Any, costs: np.ndarray) -> tuple:
     """Sum the costs of kept cases, times their masses, as the only item of a tuple."""
     own = costs if ops.masses is None else ops.kept_masses(groups) * costs
     return (own.sum(axis=1, dtype=np.float64, where=labels_of(groups) >= 0),)
 
 
 def changes_of_moved(
-    engine: Any,
-    before: np.ndarray,
-    after: np.ndarray,
-    K: int,
-    recipe: TableRecipe,
-    columns: np.ndarray,
+    engine: Any, before: np.ndarray, after: np.ndarray, K: int, columns: np.ndarray, **facts: Any
 ) -> tuple:
     """Return the change of the sums of a table that is not kept: made of the cases that moved.
 
     ``columns`` are those of the table in the engine.
     """
     moved = np.flatnonzero((before != after).any(axis=0))
-    if len(moved) == 0:
-        sums = Sums.empty(len(before), K, recipe.weights.shape[1] * (1 + recipe.missing))
-        return sums.totals, sums.counts, np.zeros(len(before), np.int64)
-    before, after = (np.ascontiguousarray(part[:, moved]) for part in (before, after))
     part = engine.part(moved)
-    facts = part.lay_out(columns, recipe.dtype), recipe.weights, recipe.place, recipe.dtype
-    return changes_of(part.table_of(*facts), before, after, K)
+    table = part.table_of(part.lay_out(columns, facts["dtype"]), **facts)
+    before, after = (np.ascontiguousarray(part[:, moved]) for part in (before, after))
+    return changes_of(table, before, after, K)

@@ -5,13 +5,12 @@ the centers go there and sums, counts and within sums come back: two synchroniza
 number of cases that moved and one for the sums.
 """
 
-from functools import cached_property
 from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_torch_array
+from array_api_compat import device, is_torch_array
 
 from rskc.engines import contract
 from rskc.engines.arrays import labels_of
@@ -23,16 +22,43 @@ from rskc.engines.passes import PASSES
 from rskc.engines.passes_numpy import factors_of, scale_centers, scaled_up
 
 
-class DeviceTable(contract.Table):
+class SummedOnDevice(contract.CaseData):
+    """What the engine and its tables do alike: sums over cases on the device."""
+
+    arrays: DeviceOps
+    work_bytes = property(attrgetter("arrays.work_bytes"))
+    summing: Any  # the passes that sum
+    summed: Any  # the array (n, .) that they sum
+    facts: tuple = ()  # its frame, and which cells are observed
+
+    def sums(self, groups, K):
+        more = self._more(self.arrays.kept_masses(groups))
+        totals, counts = self.summing.sums(self.summed, labels_of(groups), K, *more)
+        return self.sums_type(*fetch(totals[:, :, : self.width], counts))
+
+    def change(self, sums, before, after):
+        return sums.change(*fetch(*self._change(before, after, sums.counts.shape[1])))
+
+    def _change(self, before, after, K):
+        """Return what totals and counts change by, and how many cases moved."""
+        both = before, after
+        kept = None if self.masses is None else [self.arrays.kept_masses(part) for part in both]
+        labels, more = map(labels_of, both), self._more(kept)
+        totals, *others = self.summing.shift(self.summed, *labels, K, *more)
+        return totals[:, :, : self.width], *others
+
+    def _more(self, masses):
+        """Return masses and facts, if there are any: kernels take none."""
+        return () if masses is None and not self.facts else (masses, *self.facts)
+
+
+class DeviceTable(SummedOnDevice, contract.Table):
     """The cells of the columns that carry weight, on the device.
 
     ``rows`` is (n, width) or wider: columns of zeros may follow. Where cells may be missing, values
     are followed by marks. Nearest centers have no masses, and are Triton kernels where there are
     any; other passes with masses are those of the array API.
     """
-
-    arrays: DeviceOps
-    work_bytes = property(attrgetter("arrays.work_bytes"))
 
     def __init__(
         self,
@@ -44,19 +70,15 @@ class DeviceTable(contract.Table):
         missing: bool,
     ):
         super().__init__(arrays, rows.shape[0], weights, place, missing)
-        self.rows, self.passes = rows, passes
+        self.rows = self.summed = rows
+        self.passes = passes
         self.summing = passes if arrays.masses is None else passes_array  # kernels know no masses
         self.padding = rows.shape[1] - self.width
 
     def _row_sums(self, weights, dtype=None):
-        arrays, xp = self.arrays, self.xp
-        weights = self._padded(weights)
-        columns, width = arrays.asarray(weights.T), 2 * self.rows.shape[1] + len(weights)
-        parts = [
-            (passes_array.read(self.rows, rows) ** 2 @ columns).T
-            for rows in passes_array.chunks(self.rows, width)
-        ]
-        return xp.astype(xp.concat(parts, axis=1), dtype or self.rows.dtype)
+        columns = self.arrays.asarray(self._padded(weights).T)
+        sums = passes_array.weighted_squares(self.rows, columns)
+        return self.xp.astype(sums, dtype or self.rows.dtype)
 
     # ---- Nearest centers
 
@@ -132,22 +154,6 @@ class DeviceTable(contract.Table):
         *change, within = fetch(*self._change(before, groups, sums.counts.shape[1]), within)
         return contract.Regrouping(groups, within, self.changed(sums, change))
 
-    def sums(self, groups, K):
-        kept = () if self.masses is None else (self.arrays.kept_masses(groups),)
-        totals, counts = self.summing.sums(self.rows, labels_of(groups), K, *kept)
-        return self.sums_type(*fetch(totals[:, :, : self.width], counts))
-
-    def change(self, sums, before, after):
-        return sums.change(*fetch(*self._change(before, after, sums.counts.shape[1])))
-
-    def _change(self, before, after, K):
-        """Return what totals and counts change by, and how many cases moved."""
-        labels, masses = (labels_of(before), labels_of(after)), []
-        if self.masses is not None:
-            masses = [[self.arrays.kept_masses(groups) for groups in (before, after)]]
-        totals, *others = self.summing.shift(self.rows, *labels, K, *masses)
-        return totals[:, :, : self.width], *others
-
     def cases(self, index):
         xp, flat = self.xp, self.arrays.asarray(index.reshape(-1))
         rows = to_host(xp.take(self.rows, flat, axis=0))[:, : self.n_columns]
@@ -162,9 +168,6 @@ class DeviceTable(contract.Table):
 
 # ---- The engine
 
-# Centers among which one look finds the nearest.
-MOST_QUICK = 128
-
 
 def passes_for(X: Any) -> ModuleType:
     """Return the Triton kernels for torch tensors on a CUDA device, else the array API's passes."""
@@ -177,29 +180,14 @@ def passes_for(X: Any) -> ModuleType:
     return passes_array
 
 
-def quick_look(X: Any, frame: Frame, weights: np.ndarray, centers: np.ndarray) -> Any:
-    """Find the nearest of the centers (K, p), given in the space of the data, in one look at X.
-
-    Returns labels (n,), -1 for the cases with a cell that is not finite, and how many these are.
-    None where X is of another kind, or they are too many.
-    """
-    passes = passes_for(X)
-    single = hasattr(passes, "nearest") and X.dtype == array_namespace(X).float32
-    if not single or len(centers) > MOST_QUICK or np.isnan(centers).any():
-        return None
-    labels, n_left = passes.nearest(X, frame, weights, centers)
-    return None if 2 * n_left > len(X) else (labels, n_left)
-
-
-class DeviceEngine(contract.Engine):
+class DeviceEngine(SummedOnDevice, contract.Engine):
     """Passes over an array (n, p) on a device, float32 or float64.
 
     Where cells may be missing, ``X`` has the location of the frame in these.
     """
 
     searchable = True
-    arrays: DeviceOps
-    work_bytes = property(attrgetter("arrays.work_bytes"))
+    summing = passes_array
     subset_bytes = np.inf  # there is room for tables, or none is made
 
     def __init__(
@@ -218,20 +206,15 @@ class DeviceEngine(contract.Engine):
         dtype = np.float32 if X.dtype == self.float32 else np.float64
         super().__init__(arrays, X.shape, dtype, frame or _frame_of(X, missing), missing)
         self.multiple = getattr(self.passes, "COLUMNS_MULTIPLE", 1)
+        self.device_frame = self.frame._replace(location=arrays.asarray(self.frame.location))
         self.observed = ~xp.isnan(X) if missing else None
         if missing:
             location = xp.astype(self.device_frame.location, X.dtype)
             self.X = xp.where(self.observed, X, location)
             self.n_missing = self.n_cases * self.n_features - int(xp.count_nonzero(self.observed))
             self.observed_features = to_host(xp.any(self.observed, axis=0))
-
-    @cached_property
-    def device_frame(self):
-        return self.frame._replace(location=self.arrays.asarray(self.frame.location))
-
-    def expect(self, n_clusters, n_trim):
-        if hasattr(self.passes, "compile_kernels"):
-            self.passes.compile_kernels(self.X, n_clusters, n_trim)
+        # What stands in a missing cell is at the location of the frame, and adds 0.
+        self.summed, self.facts = self.X, (self.device_frame, self.observed)
 
     def _check_room(self, columns):
         """Refuse what would fail half-way, with the numbers; what is small is not looked at."""
@@ -322,18 +305,6 @@ class DeviceEngine(contract.Engine):
 
     # ---- Passes
 
-    def sums(self, groups, K):
-        kept, data = self.arrays.kept_masses(groups), (self.device_frame, self.observed)
-        # What stands in a missing cell is at the location of the frame, and adds 0.
-        return self.sums_type(*fetch(*passes_array.sums(self.X, labels_of(groups), K, kept, *data)))
-
-    def change(self, sums, before, after):
-        labels, kept = (labels_of(before), labels_of(after)), None
-        if self.masses is not None:
-            kept = [self.arrays.kept_masses(groups) for groups in (before, after)]
-        facts = sums.counts.shape[1], kept, self.device_frame, self.observed
-        return sums.change(*fetch(*passes_array.shift(self.X, *labels, *facts)))
-
     def distances(self, labels, centers, weights):
         asarray, (location, factor, _) = self.arrays.asarray, self.device_frame
         rows = self.X, location, factor, asarray(weights), labels
@@ -348,21 +319,16 @@ class DeviceEngine(contract.Engine):
 
     def farthest(self, distances, m):
         largest = to_host(self.xp.max(distances, axis=1))
-        return contract.Farthest(self.arrays.largest(distances, m), largest)
+        return self.arrays.largest(distances, m), largest
 
     def _factored(self, groups, factors, K):
-        data = self.device_frame, self.observed
-        totals, _ = passes_array.sums(self.X, groups, K, factors, *data)
+        totals, _ = passes_array.sums(self.X, groups, K, factors, *self.facts)
         return tuple(np.split(to_host(totals), 2, axis=2))
 
     def _factors(self, weights):
-        xp, columns = self.xp, self.arrays.asarray(weights.T)
-        parts = [
-            (passes_array.read(self.observed, rows) @ columns).T
-            for rows in passes_array.chunks(self.observed, self.n_features)
-        ]
-        total = self.arrays.asarray(weights.sum(axis=1, keepdims=True))
-        return factors_of(xp.concat(parts, axis=1), total, xp)
+        asarray, total = self.arrays.asarray, weights.sum(axis=1, keepdims=True)
+        observed = passes_array.weighted_squares(self.observed, asarray(weights.T))
+        return factors_of(observed, asarray(total), self.xp)
 
 
 def _frame_of(X: Any, missing: bool) -> Frame:

@@ -1,12 +1,20 @@
 """Arrays on a device: between it and memory, and what the solver does with long ones."""
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, device, is_cupy_array, is_torch_array, to_device
 
-from rskc.engines.arrays import ArrayOps, Candidates, PartlyTrimmed, case_numbers, labels_of
+from rskc.engines.arrays import (
+    ArrayOps,
+    PartlyTrimmed,
+    case_numbers,
+    each_part,
+    labels_of,
+    weighted_median,
+    with_labels,
+)
 from rskc.engines.device import passes_array
 
 
@@ -72,14 +80,14 @@ class DeviceOps(ArrayOps):
         if isinstance(runs, slice):
             return array[slice(*runs.indices(array.shape[0])), :]
         if isinstance(array, PartlyTrimmed):
-            return PartlyTrimmed(self.take(array.array, runs), array.cut[runs], array.left[runs])
+            return each_part(partial(self.take, runs=runs), array)
         return self.xp.take(array, self.asarray(runs), axis=0)
 
-    def put(self, array, run, case, values):
-        array = self.xp.asarray(array, copy=True)
-        for r, i, value in zip(run.tolist(), case.tolist(), values.tolist(), strict=True):
-            array[r, i] = value
-        return array
+    def with_changes(self, groups, changes):
+        labels = self.xp.asarray(labels_of(groups), copy=True)
+        for run, case, k in changes:
+            labels[run, case] = k
+        return with_labels(groups, labels)
 
     def largest(self, costs: Any, m: float) -> Any:
         """Return a mask of the cases of largest cost that have the mass m, the last one in part."""
@@ -87,9 +95,7 @@ class DeviceOps(ArrayOps):
             return passes_array.largest(costs, int(m))
         if m <= 0:
             return costs < 0
-        mask, cut, left = passes_array.largest_masses(costs, self.masses, m)
-        cut, left = fetch(cut, left)
-        return PartlyTrimmed(mask, cut.astype(np.int64)[:, None], left[:, None])
+        return PartlyTrimmed(*passes_array.largest_masses(costs, self.masses, m))
 
     def _of_groups(self, labels, K, values):
         xp = self.xp
@@ -108,14 +114,6 @@ class DeviceOps(ArrayOps):
             self._numbers = self.asarray(case_numbers(0, n, n))
         return self._numbers
 
-    def _costliest(self, labels, costs, run, most):
-        xp, own = self.xp, labels[run, :]
-        paid = xp.where(own < 0, xp.zeros_like(costs[0, :]), costs[run, :])
-        numbers = xp.argsort(-paid, stable=True)[: min(most, paid.shape[0])]
-        costs, groups = (to_host(xp.take(part, numbers)) for part in (paid, own))
-        cases = to_host(numbers)
-        return Candidates(cases, costs, groups, self.masses_at(cases))
-
     def _drawn(self, chances, uniforms):
         xp, (runs, n) = self.xp, chances.shape
         ladder = xp.cumulative_sum(xp.astype(chances, xp.float64), axis=1)
@@ -125,10 +123,9 @@ class DeviceOps(ArrayOps):
         places = np.where(total[:, None] == 0, uniforms * n, places)  # all alike: any case
         return np.minimum(places, n - 1).astype(np.int64)
 
-    def _total(self, costs, out):
-        return float(self.xp.sum(self.xp.where(out, self.xp.zeros_like(costs), costs)))
-
-    def _median(self, values):
+    def _middle(self, values, masses):
+        if masses is not None:
+            return weighted_median(values, masses, self.xp)
         ordered, n = self.xp.sort(values), values.shape[0]
         return float(self.xp.mean(ordered[(n - 1) // 2 : n // 2 + 1]))
 

@@ -36,6 +36,15 @@ def read(X: Any, rows: slice, frame: Frame | None = None, observed: Any = None) 
     return xp.concat([cells, xp.astype(observed[rows, :], xp.float64)], axis=1)
 
 
+def weighted_squares(X: Any, weights: Any) -> Any:
+    """Return sum_j weights_j x_j^2 of each case (runs, n), for weights (q, runs)."""
+    xp = array_namespace(X)
+    parts = [
+        (read(X, rows) ** 2 @ weights).T for rows in chunks(X, 2 * X.shape[1] + weights.shape[1])
+    ]
+    return xp.concat(parts, axis=1)
+
+
 def assign(X: Any, factors: Any, constants: Any, norms: Any) -> tuple[Any, Any]:
     """Return the nearest center of every case for every run, and its cost, both (runs, n).
 
@@ -67,10 +76,10 @@ def largest(costs: Any, m: int) -> Any:
     return above | (ties & (rank <= need))
 
 
-def largest_masses(costs: Any, masses: Any, m: float) -> tuple[Any, Any, Any]:
+def largest_masses(costs: Any, masses: Any, m: float) -> tuple[Any, Any]:
     """Return a mask (runs, n) of the cases of largest cost, until the mass m is gone.
 
-    Also the numbers (runs,) of the cases that go in part, -1 for none, and what is left of them.
+    Also what is left of the masses, of which a case may go in part.
     """
     xp, n, slack = array_namespace(costs), costs.shape[1], MASS_SLACK * m
     order = xp.argsort(-costs, axis=1, stable=True)
@@ -88,8 +97,8 @@ def largest_masses(costs: Any, masses: Any, m: float) -> tuple[Any, Any, Any]:
     before = xp.sum(xp.where(numbers == n_whole - 1, gone, xp.zeros_like(gone)), axis=1)
     rest, own = m - before, xp.take(masses, last[:, 0])
     some = (rest > slack) & (n_whole[:, 0] < n)
-    cut = xp.where(some, last[:, 0], -xp.ones_like(last[:, 0]))
-    return mask, cut, own - rest
+    left = xp.where(some, own - rest, own)[:, None]
+    return mask, xp.where(numbers == last, left, masses[None, :])
 
 
 def sums(
@@ -109,11 +118,11 @@ def sums(
     width = X.shape[1] if observed is None else 2 * X.shape[1]
     totals = xp.zeros((runs * K, width), dtype=xp.float64, device=device(X))
     counts = xp.zeros((runs * K,), dtype=xp.float64, device=device(X))
+    numbers = xp.arange(K, dtype=groups.dtype, device=device(groups))
     for rows in chunks(X, runs * K + X.shape[1]):
-        own = members(groups[:, rows], K)
-        if masses is not None:
-            own = xp.reshape(own, (runs, K, -1)) * masses[:, None, rows]
-            own = xp.reshape(own, (runs * K, -1))
+        # A row for each run and group: 1 for the cases in it, or their masses.
+        own = xp.astype(groups[:, None, rows] == numbers[None, :, None], xp.float64)
+        own = xp.reshape(own if masses is None else own * masses[:, None, rows], (runs * K, -1))
         totals += own @ read(X, rows, frame, observed)
         counts += xp.sum(own, axis=1)
     return xp.reshape(totals, (runs, K, -1)), xp.reshape(counts, (runs, K))
@@ -146,14 +155,6 @@ def shift(
         parts.append(sums(rows, xp.take(groups, cases, axis=1), K, own, frame, seen))
     (left, left_counts), (joined, joined_counts) = parts
     return joined - left, joined_counts - left_counts, moved
-
-
-def members(groups: Any, K: int) -> Any:
-    """Return a row for each run and group (runs * K, n): 1 for the cases in it."""
-    xp = array_namespace(groups)
-    numbers = xp.arange(K, dtype=groups.dtype, device=device(groups))
-    own = groups[:, None, :] == numbers[None, :, None]
-    return xp.reshape(xp.astype(own, xp.float64), (groups.shape[0] * K, groups.shape[1]))
 
 
 def own_distances(

@@ -6,10 +6,9 @@ import { byId, download, element } from "./dom.js";
 export function makeTake(store) {
   const { data } = store;
   const show = () => {
-    const { commands, python, models, fit } = data.words;
+    const { python, models, fit } = data.words;
     const lines = `${python}\n${models[store.s]}\n${fit}`;
     const blocks = [block("In Python", lines)];
-    if (commands.length) blocks.unshift(block("At a terminal", commands[store.s]));
     if (data.words.bounded) {
       const text =
         "The fits on this page used the table without its extreme cells. A fit to the table itself " +

@@ -10,22 +10,11 @@ type, for q divisible by 4 or not, and for the few sizes of tiles that the funct
 """
 
 from rskc.engines.device.kernels.assignment import assign
-from rskc.engines.device.kernels.compiling import compile_kernels
 from rskc.engines.device.kernels.distances import own_distances
-from rskc.engines.device.kernels.prediction import nearest
 from rskc.engines.device.kernels.selection import trim
 from rskc.engines.device.kernels.totals import shift, sums
 
-__all__ = [
-    "COLUMNS_MULTIPLE",
-    "assign",
-    "compile_kernels",
-    "nearest",
-    "own_distances",
-    "shift",
-    "sums",
-    "trim",
-]
+__all__ = ["COLUMNS_MULTIPLE", "assign", "own_distances", "shift", "sums", "trim"]
 
 # Tables whose number of columns is a multiple of this are read twice as fast as others.
 COLUMNS_MULTIPLE = 4
