@@ -431,7 +431,7 @@ def test_labels_are_kept_without_costs_that_nobody_has(no_cycles_found):
 @pytest.mark.parametrize(("K", "kind"), [(126, np.int8), (300, np.int16), (70_000, np.int32)])
 def test_labels_are_kept_in_few_bytes_and_come_back_as_they_were(K, kind):
     labels = np.array([[-1, 0, K]], np.int32)
-    for groups in (labels, PartlyTrimmed(labels, np.array([[1]]), np.array([[0.5]]))):
+    for groups in (labels, PartlyTrimmed(labels, np.array([[1.0, 0.5, 1.0]]))):
         kept = packed(groups)
         assert labels_of(kept).dtype == kind
         assert type(unpacked(kept)) is type(groups)

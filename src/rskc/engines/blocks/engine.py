@@ -76,7 +76,7 @@ class BlocksTable(SummedInBlocks, contract.Table):
     def _groups(self, assignment: contract.Assignment, m: float) -> CaseArray:
         groups, costs = assignment
         if m > 0:
-            out = self.engine.farthest(costs, m).mask
+            out, _ = self.engine.farthest(costs, m)
             groups = self.arrays.made("without", groups, out, soon=True)
         return self.exclude(groups)
 
