@@ -8,7 +8,7 @@ import pytest
 from rskc import RobustSparseKMeans
 from rskc.selection import Stability
 from rskc.selection.cloud import CloudPValues
-from rskc.selection.gaps import Between, between_neighbors, is_a_sequence, places_of
+from rskc.selection.gaps import Between, between_neighbors, is_a_sequence, places_of, separation
 from rskc.selection.stability import CLEAR, NONE, UNKNOWN
 from rskc.selection.subsample import Sample
 
@@ -93,10 +93,14 @@ def test_stable_numbers_testify(numbers, gaps, monkeypatch):
     search = Stability(RobustSparseKMeans())
     monkeypatch.setattr(search, "_cells", lambda *_: (None, None))
 
-    def judged(numbers, stability, size=20, pair=0.0):
+    def judged(numbers, stability, size=20, pair=0.0, apart=np.nan, unstable=0):
         full = {"labels": np.repeat(np.arange(4), size)}
         rest = {"stability": stability, "full": full, "cloud": CloudPValues(0.0, pair, 0.0)}
-        fits = {K: SimpleNamespace(between=each, **rest) for K, each in numbers.items()}
+        rest |= {"smallest": size, "cluster_stability": np.r_[np.zeros(unstable), np.ones(4)]}
+        fits = {
+            K: SimpleNamespace(between=each, n_clusters=K, separation=apart, **rest)
+            for K, each in numbers.items()
+        }
         return search._gaps(None, fits, 4)
 
     assert judged(numbers, 0.9) == gaps
@@ -106,6 +110,90 @@ def test_stable_numbers_testify(numbers, gaps, monkeypatch):
     assert judged({4: Between(1, 3)}, 0.5, size=8) == CLEAR
     assert judged({4: Between(1, 3)}, 0.5, size=8, pair=0.5) == UNKNOWN
     assert judged({4: SLICES}, 0.5, size=8) == NONE
+    # Small clusters that are far apart need no halves, unless another number shows a gradient.
+    assert judged({4: SLICES}, 0.5, size=8, apart=3.6) == CLEAR
+    assert judged({4: SLICES}, 0.5, size=20, apart=3.6) == NONE
+    assert judged({4: SLICES}, 0.5, size=8, apart=3.4) == NONE
+    assert judged({4: SLICES}, 0.5, size=8, apart=3.6, unstable=4) == NONE
+    assert judged({2: SLICES, 4: OPEN}, 0.9, size=8, pair=0.5, apart=3.6) == NONE
+
+
+def by_definition(cells, labels, masses):
+    """Return how far clusters are apart, case by case."""
+
+    def mean(cases):
+        return np.average(cells[cases], axis=0, weights=masses[cases])
+
+    K = labels.max() + 1
+    members = [np.flatnonzero(labels == k) for k in range(K)]
+    errors = np.concatenate([cells[cases] - mean(cases) for cases in members])
+    of_errors = np.concatenate([masses[cases] for cases in members])
+    apart = np.zeros((K, K))
+    for a in range(K):
+        for b in set(range(K)) - {a}:
+            places, centers = [], []
+            for one, other, sign in ((a, b, 1), (b, a, -1)):
+                for i in members[one]:
+                    own, far = mean(np.setdiff1d(members[one], [i])), mean(members[other])
+                    way = sign * (own - far)
+                    places.append((cells[i] - (own + far) / 2) @ way / np.linalg.norm(way))
+            sizes, places = len(members[a]), np.array(places)
+            parts = (places[:sizes], masses[members[a]]), (places[sizes:], masses[members[b]])
+            centers = [np.average(part, weights=counts) for part, counts in parts]
+            squares = sum(
+                counts @ (part - center) ** 2
+                for (part, counts), center in zip(parts, centers, strict=True)
+            )
+            own = squares / (masses[members[a]].sum() + masses[members[b]].sum() - 2)
+            axis = mean(members[a]) - mean(members[b])
+            along = errors @ axis / np.linalg.norm(axis)
+            pooled = of_errors @ along**2 / (masses.sum() - K)
+            apart[a, b] = (centers[0] - centers[1]) / np.sqrt(max(own, pooled))
+    return apart
+
+
+def test_separation_is_that_of_the_definition():
+    rng = np.random.default_rng(0)
+    labels = rng.permutation(np.repeat([0, 1, 2], [5, 9, 12]))
+    cells = rng.normal(size=(26, 7)) + 2 * rng.normal(size=(3, 7))[labels]
+    masses = rng.uniform(0.5, 2, 26)
+    off = ~np.eye(3, dtype=bool)
+    expected = by_definition(cells, labels, masses)
+    np.testing.assert_allclose(separation(cells, labels, masses)[off], expected[off])
+    plain = separation(cells, labels)
+    np.testing.assert_allclose(plain[off], by_definition(cells, labels, np.ones(26))[off])
+    np.testing.assert_allclose(separation(3 * cells + 5, labels)[off], plain[off])
+    order = rng.permutation(26)
+    np.testing.assert_allclose(separation(cells[order], labels[order])[off], plain[off])
+
+
+@pytest.mark.parametrize("p", [5, 60, 300])
+def test_halves_of_noise_are_not_apart(p):
+    """In sample they are: the more features, the farther. Other clusters tell the deviations."""
+    rng = np.random.default_rng(p)
+    for _ in range(10):
+        X = rng.normal(size=(74, p))
+        X[:, 0] += np.repeat([0, 20, 40, 60], [14, 20, 20, 20])
+        model = RobustSparseKMeans(2, trim=0, l1_bound=None, random_state=0).fit(X[:14])
+        labels = np.r_[model.labels_, np.repeat([2, 3, 4], 20)]
+        if np.bincount(model.labels_).min() > 3:
+            assert separation(X, labels)[0, 1] < 3.5 < separation(X, labels)[2:, 0].min()
+
+
+@pytest.mark.filterwarnings("ignore::rskc.SmallClusterWarning")
+def test_small_clusters_far_apart_need_not_be_found_in_halves():
+    """Beside a large cluster the halves cut that one instead of five clusters of five cases."""
+    rng = np.random.default_rng(6)
+    labels = np.repeat(np.arange(6), [70, 5, 5, 5, 5, 5])
+    X = rng.normal(size=(95, 30))
+    X[:, :6] += 2.5 * rng.normal(size=(6, 6))[labels]
+    model = RobustSparseKMeans(n_init=10, random_state=0)
+    options = {"n_splits": 3, "n_references": 3, "random_state": 0, "n_jobs": 1}
+    found = Stability(model, [4, 5, 6], progress=False, **options).fit(X)
+    row = found.table_.set_index("n_clusters").loc[6]
+    assert row.stability < 0.8 < 3.5 < row.separation
+    assert found.n_clusters_ == 6
+    assert "clusters are 4.4 standard deviations apart or more" in found.reason_
 
 
 def test_slices_of_a_gradient_are_no_clusters():

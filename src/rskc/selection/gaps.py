@@ -142,8 +142,8 @@ def separation(
     Each case is placed on the line between the mean of the other cases of its cluster, and that of
     another cluster: a case pulls its own center towards itself, so that halves of noise in many
     features would seem to be apart. The deviations are those of all clusters along the line, or of
-    the two, whichever are larger. Halves of a normal cluster of 8 cases or more, in 5 to 300
-    features, are 1 to 3 apart, and slices of an even gradient the root of 12, 3.46.
+    the two, whichever are larger. Beside other clusters, halves of a normal one of 8 cases or more,
+    in 5 to 300 features, are 1 to 3 apart; slices of an even gradient are the root of 12, 3.46.
 
     Parameters
     ----------

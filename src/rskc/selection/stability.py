@@ -379,9 +379,10 @@ class Stability(Search):
 
     def _is_apart(self, fit: Fits) -> bool:
         """Whether clusters, small ones among them, are far apart, and most of them stable."""
-        few = fit.n_clusters > 2 and FEWEST_CASES <= fit.smallest <= SMALL_CLUSTER
+        if not fit.separation >= MIN_SEPARATION or fit.n_clusters == 2:
+            return False
         share = np.mean(fit.cluster_stability >= self.threshold)
-        return bool(few and fit.separation >= MIN_SEPARATION and share >= MIN_STABLE_SHARE)
+        return bool(fit.smallest <= SMALL_CLUSTER and share >= MIN_STABLE_SHARE)
 
     def _is_sure(self, fit: Fits) -> bool:
         """Whether clusters are stable, or far apart, and not only nearly stable."""
