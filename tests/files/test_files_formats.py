@@ -5,7 +5,6 @@ import gzip
 import zipfile
 
 import anndata
-import h5py
 import numpy as np
 import openpyxl
 import pandas as pd
@@ -226,7 +225,7 @@ def test_damaged_packed_files_are_one_sentence(tmp_path, beside):
             read_table(tmp_path / "m.mtx.gz")
 
 
-def test_workbooks_that_take_far_more_than_the_file_are_refused(book):
+def test_workbooks_with_cells_far_from_all_others_are_refused(book):
     """The reader would make 17 billion cells of the first one."""
     path = book(one=[["a", "b"], [1, 2], [2, 5]])
     opened = openpyxl.load_workbook(path)
@@ -236,10 +235,6 @@ def test_workbooks_that_take_far_more_than_the_file_are_refused(book):
         if n is not None:
             assert len(read_table(path).data) == n
     assert "its 8 cells lie as far apart as 1048576 x 16384" in complaint(path)
-    book(one=[["a"], [1], [2]])
-    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("xl/more.xml", bytes(100_000_000))
-    assert "it unpacks to 1000" in complaint(path)
 
 
 @pytest.mark.parametrize("notes", [[], [["Made", "by", "hand"]]])
@@ -253,19 +248,3 @@ def test_a_title_above_the_names_and_other_sheets(book, notes):
     assert table.where(0) == "line 5"
     assert "Sheet 'Data' was read; the file has 'Notes' too" in table.notes[0]
     assert "2 lines above the names" in table.notes[1]
-
-
-def test_hdf5_that_is_read_for_ever_or_claims_far_more_than_the_file_is_refused(tmp_path):
-    path, obs = tmp_path / "t.h5ad", pd.DataFrame({"kind": list("aab")}, index=list("xyz"))
-    anndata.AnnData(np.eye(3), obs=obs).write_h5ad(path)
-    assert len(read_table(path).data) == 3
-    good = path.read_bytes()
-    broken, heap = bytearray(good), good.index(b"GCOL") + 16
-    broken[heap : heap + 16] = bytes(16)
-    path.write_bytes(broken)
-    assert "its heap at byte" in complaint(path)
-    path.write_bytes(good)
-    with h5py.File(path, "a") as file:
-        del file["X"]
-        file.create_dataset("X", (10**6, 10**6), "f8", chunks=(100, 100))
-    assert "its arrays claim" in complaint(path)

@@ -379,9 +379,11 @@ def test_tables_in_sparse_files(tmp_path):
     assert left.dropped == {"x3": "asked for", "x5": "asked for"}
     with pytest.raises(TableError, match="there is no column 'y', given as"):
         read_table(tmp_path / "t.npz", drop=["y"])
-    (tmp_path / "bad.mtx").write_text("%%MatrixMarket nonsense\n1 2\n")
-    with pytest.raises(TableError, match=r"cannot be read as \.mtx"):
-        read_table(tmp_path / "bad.mtx")
+    head = "%%MatrixMarket matrix coordinate real general\n"
+    for bad in ("%%MatrixMarket nonsense\n1 2\n", "a,b\n1,2\n", head, f"{head}4 3 9\n1 1 5\n"):
+        (tmp_path / "bad.mtx").write_text(bad)
+        with pytest.raises(TableError, match=r"cannot be read as \.mtx"):
+            read_table(tmp_path / "bad.mtx")
 
 
 @pytest.mark.parametrize("end", ["", ".gz"])
