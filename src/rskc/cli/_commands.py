@@ -478,11 +478,11 @@ def _predicted(
         _, notes = matched(blocks, saved.model, preparer)
         return predicted_parts(blocks, saved.model, preparer, _clusters), notes
     table = _read_like_fit(read_table, saved, path, rereading)
-    for name, how in table.written.items():
-        known = saved.extra.get("units", {}).get(name)
-        if how.differs_from(known):
+    for name, unit in table.written.items():
+        known = saved.extra.get("units", {}).get(name, "")
+        if unit and known and unit.casefold() != known.casefold():
             raise ValueError(
-                f"{path.name!r}: column {name!r} is in {how.unit}, and was in {known} in the fit; "
+                f"{path.name!r}: column {name!r} is in {unit}, and was in {known} in the fit; "
                 f"write it in {known}."
             )
     X, notes = matched(table, saved.model, preparer)

@@ -210,7 +210,8 @@ def notes_of(table: Any, n_cases: int, arguments: Mapping[str, Any]) -> Iterator
     if table.decimal == ",":
         yield "Commas were read as decimal marks; if they are none, add --decimal ."
     if table.written:
-        numbers = [f"{shortened(name, 60)!r} ({how})" for name, how in table.written.items()]
+        written = table.written.items()
+        numbers = [f"{shortened(name, 60)!r} ({_how(unit)})" for name, unit in written]
         yield f"Read as numbers: {listed(numbers, 8)}."
     yield from _on_categories(table, is_sample)
     yield from _on_columns_left_out(table)
@@ -241,6 +242,11 @@ def notes_of(table: Any, n_cases: int, arguments: Mapping[str, Any]) -> Iterator
         )
     if (name := arguments.get("weight_column")) is not None:
         yield f"Column {shortened(name, 60)!r} holds the weights of the cases."
+
+
+def _how(unit: str) -> str:
+    """Say how numbers of a column are written."""
+    return f"in {unit}" if unit else "with marks between thousands"
 
 
 def _on_side(table: Any) -> Iterator[str]:
@@ -434,7 +440,7 @@ def _columns(data: Data, n_cases: int) -> Iterator[dict[str, Any]]:
             kind = "category"
             words = f"a category of {count(len(table.categories[name]), 'value')}"
         elif name in table.written:
-            words = f"a number, written {table.written[name]}"
+            words = f"a number, written {_how(table.written[name])}"
         words += ", the same in all cases" * (name in table.constant)
         words += ", without any value" * (name in table.empty)
         columns.append((name, kind, words, None if missing is None else missing[j]))

@@ -25,7 +25,6 @@ from rskc.files._source import (
     Layout,
     Source,
     TableError,
-    for_polars,
     line_of_names,
     literal,
     near,
@@ -45,7 +44,7 @@ def read_columns(layout: Layout) -> Source:
     """Read columns of Parquet or Arrow."""
     with damage_named(layout):
         if layout.path.suffix.lower() == ".parquet":
-            return of_frame(layout, pl.read_parquet(for_polars(layout.path), glob=False))
+            return of_frame(layout, pl.read_parquet(layout.path.read_bytes()))
         return of_frame(layout, pl.read_ipc(layout.path.read_bytes()))
 
 
@@ -79,9 +78,9 @@ def read_numpy(layout: Layout) -> Source:
     id_name = None
     if cases is not None and layout.id_column is None:
         id_name, sides = "case_names", {"case_names": cases} | sides
-    left_out = dict.fromkeys(arrays, f"another array than {table}")
+    notes = (f"Left out: {quoted(arrays)}, beside {table}.",) if arrays else ()
     names = None if features is None else [str(name) for name in np.ravel(features)]
-    return of_matrix(layout, matrix, names, sides, id_name=id_name, left_out=left_out)
+    return of_matrix(layout, matrix, names, sides, id_name=id_name, notes=notes)
 
 
 def read_mtx(layout: Layout) -> Source:
@@ -285,7 +284,7 @@ def check_workbook(path: Path) -> None:
             )
             height = max((int(row) for _, row in cells), default=0)
             if height * width > MOST_CELLS + PER_CELL * len(cells):
-                raise ValueError(f"its {len(cells)} cells lie as far apart as {height} x {width}")
+                raise ValueError(f"its cells lie as far apart as {height} x {width}")
 
 
 def check_heaps(path: Path) -> None:

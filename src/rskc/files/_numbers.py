@@ -1,6 +1,6 @@
 """From cells to numbers or categories, or to one sentence on the first cell that is none.
 
-Numbers may be as people write them: 12%, 8.4 kg, $1,200.50, <5.
+Numbers may be as people write them: 12%, 8.4 kg, $1,200.50.
 """
 
 import re
@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.files._source import TOO_LARGE, Roles, Source, TableError, pl, shown, shown_names
-from rskc.files._text import numbers
 from rskc.inputs.columns import are_classes, are_names
 from rskc.utils.wording import count
 
@@ -22,85 +21,50 @@ FIRST = 100  # cells that are looked at before all of them are
 ENOUGH = 3
 
 
-class HowWritten(NamedTuple):
-    """What was written beside the numbers of a column."""
+class Cells(NamedTuple):
+    """A column of text, read as numbers."""
 
-    unit: str = ""
-    limit: str = ""  # the first of the cells such as <5
-    n_limits: int = 0
-
-    def __str__(self) -> str:
-        words = [f"in {self.unit}"] if self.unit else []
-        if self.n_limits:
-            words.append(f"{count(self.n_limits, 'cell')} such as {self.limit} as the limit")
-        return "; ".join(words) or "with marks between thousands"
-
-    def differs_from(self, unit: str | None) -> bool:
-        """Whether numbers are in another unit than this, if both are known."""
-        return bool(self.unit and unit) and same_unit(self.unit) != same_unit(str(unit))
+    numbers: Any
+    bad: Any  # mask of cells that are neither numbers nor missing
+    unit: str | None = None  # beside numbers; "" where there are marks between thousands only
 
 
-def written_numbers(
-    cells: Any, decimal: str, separator: str | None
-) -> tuple[Any, HowWritten] | None:
-    """Read cells (a series of text, null where missing) as numbers of one unit; None if they fail.
+def written_numbers(cells: Any, decimal: str, separator: str | None) -> Cells | None:
+    """Read cells (a series of text, null where missing) as numbers of one unit.
 
-    The second result is what stood beside the numbers. A limit such as <5 is read as 5. What stands
-    between thousands must not be a decimal mark.
+    None if more than a tenth of them are none. What stands between thousands must not be a decimal
+    mark.
     """
-    seen = cells.drop_nulls()
-    first = _parts(seen.head(FIRST), decimal)
-    if len(seen) == 0 or first["body"].null_count():
+    first = cells.drop_nulls().head(FIRST)
+    if 2 * _parts(first, decimal)["body"].count() <= len(first):
         return None
-    parts = _parts(seen, decimal) if len(seen) > FIRST else first
-    if parts["body"].null_count():
+    parts = _parts(cells, decimal)
+    body = parts["body"]
+    bad = cells.is_not_null() & body.is_null()
+    if 10 * bad.sum() > cells.count():
         return None
     # Marks between thousands must surely be that: 1,234 may be a decimal comma, where the file has
     # no commas between its cells.
     mark = "." if decimal == "," else ","
-    marked = parts["body"].filter(parts["body"].str.contains(mark, literal=True))
+    marked = body.filter(body.str.contains(mark, literal=True))
     are_sure = len(marked) == 0 or marked.str.contains(rf"\{mark}.*[.,]").any()
     if not (are_sure or (len(marked) >= ENOUGH if decimal == "," else separator != ";")):
         return None
+    size = pl.col("body").str.replace_all(f"[^0-9\\{decimal}]", "").str.replace(",", ".")
+    size = size.cast(pl.Float64)
     signs = (pl.col("sign") + pl.col("inner")).str.contains("[-−]")
-    body = pl.col("body").str.replace_all(f"[^0-9\\{decimal}]", "").str.replace(",", ".")
-    size = body.cast(pl.Float64)
-    values = parts.select(pl.when(signs).then(-size).otherwise(size)).to_series()
-    units = parts.filter(values != 0).select(
-        (pl.col("before") + pl.col("after")).str.strip_chars()
-    ).to_series()  # fmt: skip
-    if len({same_unit(unit) for unit in units.unique()}) > 1:
+    parts = parts.select(
+        numbers=pl.when(signs).then(-size).otherwise(size),
+        unit=(pl.col("before") + pl.col("after")).str.strip_chars().str.strip_chars_end("s. "),
+    )
+    units = parts.filter(pl.col("numbers") != 0)["unit"]  # day and days, KG and kg
+    if units.str.to_lowercase().n_unique() > 1:
         return None
-    limits = seen.filter(parts["limit"] != "")
-    if 2 * len(limits) > len(seen):  # categories such as <18 and >65
-        return None
-    made = pl.select(pl.when(cells.is_not_null()).then(0.0)).to_series()
-    made = made.scatter(cells.is_not_null().arg_true(), values)
-    unit = units[0] if len(units) else ""
-    return made, HowWritten(unit, limits[0] if len(limits) else "", len(limits))
-
-
-def strays_among_written(cells: Any, decimal: str, separator: str | None) -> Any:
-    """Return the mask of the few cells but for which a column would be numbers as written.
-
-    None if there are none, or if they are more than a tenth of the cells.
-    """
-    for mark in dict.fromkeys((decimal, ",")):
-        stray = cells.is_not_null() & _parts(cells, mark)["body"].is_null()
-        if 0 < 10 * stray.sum() <= cells.count():
-            rest = cells.filter(~stray)
-            if written_numbers(rest, mark, separator) is not None:
-                return stray
-    return None
-
-
-def same_unit(unit: str) -> str:
-    """Return what units that are the same have in common: day and days, KG and kg."""
-    return unit.casefold().rstrip("s. ")
+    return Cells(parts["numbers"], bad, units[0] if len(units) else "")
 
 
 def _parts(cells: Any, decimal: str) -> Any:
-    """Return the parts of cells, in columns that are null where a cell is no number."""
+    """Return the parts of cells, in columns; the body is null where a cell is no number."""
     thousands = r"[.'’ \x{a0}\x{202f}]" if decimal == "," else r"[,'’ \x{a0}\x{202f}]"
     mark = f"\\{decimal}"
     # Digits of other scripts are \d too, and no number to polars.
@@ -108,8 +72,8 @@ def _parts(cells: Any, decimal: str) -> Any:
         "D", "[0-9]"
     )
     pattern = (
-        rf"^(?<limit>[<>≤≥]=?)?\s*(?<sign>[-+−]?)\s*(?<before>{CURRENCY})?\s*(?<inner>[-−]?)"
-        rf"(?<body>{body})\s*(?<after>{UNIT})?$"
+        rf"^(?<sign>[-+−]?)\s*(?<before>{CURRENCY})?\s*(?<inner>[-−]?)(?<body>{body})"
+        rf"\s*(?<after>{UNIT})?$"
     )
     groups = cells.str.extract_groups(pattern).struct.unnest()
     return groups.with_columns(pl.exclude("body").fill_null(""))
@@ -140,27 +104,17 @@ COMMA = r"\s*-?\d*,\d+\s*"  # a number with a decimal comma, maybe
 KINDS = {"Boolean": "true and false", "String": "text", "Categorical": "text", "Enum": "text"}
 
 
-class Cells(NamedTuple):
-    """A column of text, read as numbers."""
-
-    numbers: Any
-    bad: Any  # mask of cells that are neither numbers nor missing
-    written: HowWritten | None = None  # what stood beside them, such as a unit
-
-
 def _parsed(source: Source, series: Any) -> Cells:
     layout = source.layout
-    cells = pl.col("cells")
-    missing = cells.is_null() | cells.is_in(list(layout.missing_numbers))
-    frame = series.to_frame("cells").select(cells.str.strip_chars())
-    frame = frame.select(cells=pl.when(~missing).then(cells))
-    values = frame.select(numbers(cells, layout.decimal)).to_series()
-    bad = frame["cells"].is_not_null() & values.is_null()
-    if bad.any():
-        written = written_numbers(frame["cells"], layout.decimal, source.separator)
-        if written is not None:
-            return Cells(written[0], bad & False, written[1])
-    return Cells(values, bad)
+    cells = observed(series, layout.missing_numbers)
+    texts = cells
+    if layout.decimal == ",":
+        texts = cells.set(cells.str.contains(".", literal=True), None)
+        texts = texts.str.replace(",", ".", literal=True)
+    numbers = texts.cast(pl.Float64, strict=False)
+    bad = cells.is_not_null() & numbers.is_null()
+    written = written_numbers(cells, layout.decimal, source.separator) if bad.any() else None
+    return written or Cells(numbers, bad)
 
 
 def observed(series: Any, missing_values: tuple[str, ...]) -> Any:
@@ -236,8 +190,8 @@ def find_numbers(source: Source, roles: Roles) -> None:
             if cells.bad.any():
                 raise _not_numbers(source, j, cells.bad)
             parsed[str(j)] = cells.numbers
-            if cells.written is not None:
-                roles.written[names[j]] = cells.written
+            if cells.unit is not None:
+                roles.written[names[j]] = cells.unit
     frame = source.frame.select(map(str, roles.features)).with_columns(**parsed)
     roles.matrix = _matrix(source, frame, roles.features)
 
@@ -245,12 +199,6 @@ def find_numbers(source: Source, roles: Roles) -> None:
 def _check_text(source: Source, kinds: dict[int, str], others: dict[int, str]) -> None:
     """Refuse columns of text that may be meant as numbers, or all if that is asked for."""
     layout = source.layout
-    for j in others if layout.text_columns != "drop" else ():
-        if kinds[j] == "text":
-            cells = observed(source.frame[str(j)], layout.missing_numbers)
-            stray = strays_among_written(cells, layout.decimal, source.separator)
-            if stray is not None:
-                raise _not_numbers(source, j, stray)
     refused = others if layout.text_columns == "refuse" else {}
     if layout.text_columns == "categories":
         words = (j for j, kind in kinds.items() if kind == "text")

@@ -40,7 +40,6 @@ LOOKED_AT = 40  # columns
 MOST_ABOUT = 0.25  # of the columns that may be about features, as a description is
 TOP = 6  # rows among which those with classes are looked for
 CALLS = {None, "P", "M", "A"}  # present, marginal, absent
-OF_ARRAYS = ("AID", "EWEIGHT")  # rows of .pcl and .cdt files
 # What may stand between the names of genes and their values, in lower case.
 ANNOTATIONS = {
     "chr", "chrom", "chromosome", "start", "end", "stop", "strand", "length", "position", "entrez",
@@ -148,11 +147,8 @@ def _sign(source: Source) -> str | None:
     return sign if are_alike(matrix) else None
 
 
-def without_extras(source: Source) -> Source:
-    """Leave out what formats of genes have beside names and values.
-
-    That are columns that say whether a gene was detected, and weights in .pcl and .cdt files.
-    """
+def without_calls(source: Source) -> Source:
+    """Leave out columns beside those of cases that say whether a gene was detected."""
     counts = Counter(source.names)
     calls = [
         j
@@ -164,15 +160,6 @@ def without_extras(source: Source) -> Source:
     if calls:
         which = f"{count(len(calls), 'column')} of detection calls (P, M or A)"
         source = _without_columns(source, calls, which)
-    first = source.frame["0"].head(3).to_list() if source.cells is None else []
-    is_pcl = {".pcl", ".cdt"} & set(source.layout.path.suffixes) or set(first) & set(OF_ARRAYS)
-    if is_pcl and "GWEIGHT" in source.names and source.layout.features_in_rows == "auto":
-        source = _without(source, [i for i, cell in enumerate(first) if cell in OF_ARRAYS])
-        places = [j for j, name in enumerate(source.names) if name in ("GID", "GWEIGHT")]
-        source = _without_columns(source, places, "weights and tree of a .pcl or .cdt file")
-        ids = source.layout.id_column or source.names[0]
-        layout = replace(source.layout, features_in_rows=True, id_column=ids)
-        source = replace(source, layout=layout)
     return source
 
 
@@ -355,7 +342,7 @@ def _roles_by_name(source: Source) -> Roles:
                 words = f"there is no column {shown(name)}, given as {{{parameter}}}"
                 words += f"; {near(name, source.names)}"
                 raise layout.error(words, parameter, name)
-    dropped = dict(source.left_out) | dict.fromkeys(layout.drop, "asked for")
+    dropped = dict.fromkeys(layout.drop, "asked for")
     kept = [j for j, name in enumerate(source.names) if name not in layout.drop]
     counts = Counter(source.names[j] for j in kept)
     twice = [name for name, count in counts.items() if count > 1 and name]

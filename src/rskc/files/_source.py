@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import islice
@@ -56,12 +56,6 @@ class _Polars:
 
 
 pl: Any = _Polars()
-
-
-def for_polars(path: Path) -> str | bytes:
-    """Return the name of a file, or its bytes where the name is no UTF-8, which polars expects."""
-    name = os.path.abspath(path)
-    return name if as_utf8(name) == name else path.read_bytes()
 
 
 @dataclass(frozen=True)
@@ -138,7 +132,6 @@ class Source:
     notes: tuple[str, ...] = ()  # what else the file has
     is_upright: bool = False  # where the format says that rows are cases
     id_name: str | None = None  # where the format says which column has the ids
-    left_out: Mapping[str, str] = field(default_factory=dict)  # name and why
     cells: Any = None  # a CSR matrix of the features, whose names follow those of the frame
 
     def error(self, row: int, column: int, template: str) -> TableError:
@@ -169,7 +162,7 @@ class Roles:
     matrix: Any = None
     categories: dict[int, Any] = field(default_factory=dict)  # text, null where missing
     weights: Any = None  # (n,) case weights
-    written: dict[str, Any] = field(default_factory=dict)  # what stood beside numbers, by name
+    written: dict[str, str] = field(default_factory=dict)  # units of numbers, by name
 
 
 def line_of_names(lines: Iterable[Sequence[Any]]) -> int:

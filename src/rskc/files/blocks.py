@@ -26,7 +26,7 @@ from rskc.files._formats import damage_named, of_frame, of_matrix
 from rskc.files._numbers import observed
 from rskc.files._roles import find_roles
 from rskc.files._source import TOO_LARGE, Layout, Roles, Source, needed, pl, shown
-from rskc.files.tables import PARQUET, ColumnRoles, is_pattern, similar
+from rskc.files.tables import PARQUET, ColumnRoles, is_pattern
 from rskc.inputs.categories import MOST_IN_BLOCKS
 from rskc.inputs.columns import MOST_CLASSES, are_classes
 from rskc.inputs.frames import as_number
@@ -282,7 +282,7 @@ def _files(layout: Layout) -> list[str]:
     elif path.exists():
         found = [str(path)]
     elif not is_pattern(path):
-        raise layout.error(f"there is no such file or folder{similar(path)}")
+        raise layout.error("there is no such file or folder")
     else:
         found = [file for file in glob.glob(str(path)) if file.endswith(PARQUET)]
     if not found or not found[0].endswith(PARQUET):
@@ -346,7 +346,7 @@ def _pieces_of(file: str, sizes: list[int], n_columns: int, first: int) -> list[
 
 def _open_npy(layout: Layout) -> tuple[list[Piece], Source]:
     if not layout.path.exists():
-        raise layout.error(f"there is no such file{similar(layout.path)}")
+        raise layout.error("there is no such file")
     with damage_named(layout):
         matrix = np.load(layout.path, mmap_mode="r", allow_pickle=False)
     head = of_matrix(layout, np.atleast_1d(matrix)[:HEAD])
