@@ -16,7 +16,6 @@ from rskc.cli._options import Preparing, Reading, table_word, words_of
 from rskc.exceptions import FitWarning
 from rskc.inputs.columns import (
     NONE,
-    alike_words,
     codes_of_missing,
     copies_among,
     is_feature_name,
@@ -273,7 +272,7 @@ def _on_column(column: Any) -> str:
     done = "was left out"
     if column.role == "names":
         done = "gives them their names" if column.why == "counts the cases" else "names the cases"
-    elif column.is_id:
+    elif column.kind == "id":
         use = f"; to name the cases by it, add --id-column {option}" + use
     return f"Column {name} {column.why} and {done}{use}"
 
@@ -292,10 +291,6 @@ def _on_categories(table: Any, is_sample: bool) -> Iterator[str]:
         if n_missing:
             read_as += f"; {count(n_missing, 'cell is', 'cells are')} missing"
         yield f"Column {column} was read as {read_as}."
-        pairs = alike_words(values)
-        if pairs:
-            same = listed([f"{a!r} and {b!r}" for a, b in pairs], 3)
-            yield f"Column {column} has categories that hardly differ, {same}: are they the same?"
         if n_none:
             hold = count(n_none, f"cell of {column} holds", f"cells of {column} hold")
             yield (

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from rskc.files._numbers import find_numbers, kind_of
-from rskc.files._source import Layout, Roles, SetAside, Source, is_number, near, shown, shown_names
+from rskc.files._source import Layout, Roles, Source, is_number, near, shown, shown_names
 from rskc.inputs.columns import (
+    ANNOTATIONS,
     FEWEST_NAMED,
     Recognized,
     are_alike,
@@ -40,11 +41,6 @@ LOOKED_AT = 40  # columns
 MOST_ABOUT = 0.25  # of the columns that may be about features, as a description is
 TOP = 6  # rows among which those with classes are looked for
 CALLS = {None, "P", "M", "A"}  # present, marginal, absent
-# What may stand between the names of genes and their values, in lower case.
-ANNOTATIONS = {
-    "chr", "chrom", "chromosome", "start", "end", "stop", "strand", "length", "position", "entrez",
-    "entrezid", "entrez_id", "entrez_gene_id", "locuslink", "cytoband",
-}  # fmt: skip
 MOST_SIDES = 10  # columns that are not values
 MOSTLY = 0.8  # of the cells of a row of classes are words
 
@@ -249,16 +245,14 @@ def _cells(source: Source, row: int) -> list[str]:
 
 def unique_names(names: Sequence[str | None]) -> list[str]:
     """Number names that occur again: TP53, TP53 (2)."""
-    seen, known = Counter[str](), set(names)
-    made = []
+    seen, made = Counter[str](), dict[str, None]()
     for name in names:
         text = unique = "without a name" if name is None else name
-        seen[text] += 1
-        while seen[text] > 1 and (unique == text or unique in known):
-            unique = f"{text} ({seen[text]})"
-            seen[text] += unique in known
-        made.append(unique)
-    return made
+        while unique in made:
+            seen[text] += 1
+            unique = f"{text} ({seen[text] + 1})"
+        made[unique] = None
+    return list(made)
 
 
 # Arguments of ``read_table`` that name columns.
@@ -327,7 +321,7 @@ def _set_aside(source: Source, roles: Roles, j: int, column: Recognized, is_text
         role, roles.ids = "names", j
     else:
         roles.dropped[column.name] = f"it {column.why}"
-    roles.set_aside.append(SetAside(column.name, column.why, role, is_text, column.kind == "id"))
+    roles.set_aside.append(column._replace(role=role, is_text=is_text))
 
 
 def _roles_by_name(source: Source) -> Roles:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rskc.exceptions import Phrased
-from rskc.inputs.columns import NONE
+from rskc.inputs.columns import NONE, Recognized
 from rskc.inputs.frames import as_number
 from rskc.inputs.validation import check_choice
 from rskc.utils.wording import as_utf8, count, quoted, shortened
@@ -140,16 +140,6 @@ class Source:
         return self.layout.error(f"{self.where(row)}, column {name}: {template}")
 
 
-class SetAside(NamedTuple):
-    """A column that was recognized as no measurement."""
-
-    name: str
-    why: str  # what it does, such as "counts the cases"
-    role: str  # "names", "classes" or "left out"
-    is_text: bool
-    is_id: bool
-
-
 @dataclass
 class Roles:
     """What the columns of a file are for, by number, and the cells of the features."""
@@ -158,7 +148,7 @@ class Roles:
     ids: int | None = None
     labels: int | None = None
     dropped: dict[str, str] = field(default_factory=dict)  # names, and why
-    set_aside: list[SetAside] = field(default_factory=list)
+    set_aside: list[Recognized] = field(default_factory=list)
     matrix: Any = None
     categories: dict[int, Any] = field(default_factory=dict)  # text, null where missing
     weights: Any = None  # (n,) case weights

@@ -188,7 +188,7 @@ def _archive(model: RobustSparseKMeans, extra: dict[str, Any]) -> bytes:
     attributes = {name: vars(model)[name] for name in ATTRIBUTES if name in vars(model)}
     attributes["_frame"] = model._frame._asdict()
     if "encoder_" in attributes:
-        attributes["encoder_"] = model.encoder_.to_plain()
+        attributes["encoder_"] = model.encoder_.columns_
     if "outlying_cells_" in attributes:
         attributes["outlying_cells_"] = np.array(model.outlying_cells_.nonzero(), np.int64)
     contents = {

@@ -32,7 +32,6 @@ from rskc.files._source import (
     MISSING_VALUES,
     Layout,
     Roles,
-    SetAside,
     Source,
     TableError,
     literal,
@@ -41,6 +40,7 @@ from rskc.files._source import (
     shown,
 )
 from rskc.files._text import SEPARATORS, read_text
+from rskc.inputs.columns import Recognized
 from rskc.inputs.frames import as_number
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class ColumnRoles:
     id_column: str | None
     label_column: str | None
     dropped: Mapping[str, str]
-    set_aside: tuple[SetAside, ...]
+    set_aside: tuple[Recognized, ...]
     categories: Mapping[str, tuple[str, ...]]
 
 

@@ -5,43 +5,22 @@ whole numbers alone are no sign, since counts and scores are measurements too.
 """
 
 import re
+import tomllib
 from collections.abc import Sequence
-from difflib import SequenceMatcher
-from itertools import combinations
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from rskc.utils.wording import count, quoted
 
-# A name is split into words; the last one decides: patient_id, sampleID, true label.
-IDS = {
-    "id", "identifier", "uuid", "guid", "barcode", "accession", "zip", "zipcode", "postcode",
-    "phone",
-}  # fmt: skip
-# Words that name cases only where they are the whole name: not "body mass index".
-ALONE = {
-    "sample", "samples", "patient", "subject", "participant", "case", "index", "idx", "row", "rows",
-    "rowname", "rownames", "observation", "obs", "record", "individual", "specimen", "person",
-    "customer", "client", "number", "no", "nr", "unnamed", "rownum", "sn", "serial",
-}  # fmt: skip
+LISTS = tomllib.loads(Path(__file__).with_name("columns.toml").read_text("utf-8"))
+WORDS = {name: set(words) for name, words in LISTS.items()}
+IDS, ALONE, CASES = WORDS["ids"], WORDS["alone"], WORDS["cases"]
+CLASSES, OUTCOMES, MEASURES = WORDS["classes"], WORDS["outcomes"], WORDS["measures"]
+FEATURES, ANNOTATIONS = WORDS["features"], WORDS["annotations"]
 # Words that name cases where they end a name, and its values never repeat: order no, KundenNr.
 NUMBERS = {"nr", "no", "nummer"}
-CLASSES = {
-    "label", "labels", "class", "classes", "group", "groups", "target", "targets", "outcome",
-    "species", "diagnosis", "subtype", "type", "category", "cluster", "clusters", "celltype", "cls",
-    "phenotype", "cultivar", "truth", "status", "survived", "died", "event", "relapse",
-}  # fmt: skip
-# Words of an outcome that somebody would rather explain than cluster by.
-OUTCOMES = {
-    "churn", "churned", "converted", "conversion", "default", "defaulted", "fraud", "fraudulent",
-    "responded", "response", "purchased", "bought", "cancelled", "canceled", "subscribed", "left",
-    "exited", "attrition", "died", "death", "survived", "relapsed", "readmitted", "failed", "spam",
-}  # fmt: skip
-FEATURES = {
-    "gene", "genes", "probe", "probes", "probeset", "feature", "features", "symbol", "transcript",
-    "ensembl", "protein", "metabolite", "otu", "taxon", "snp", "variable", "analyte", "peptide",
-}  # fmt: skip
 # Identifiers of genes and probes, and symbols of genes that hardly any table is without.
 OF_FEATURES = re.compile(
     r"\w+_at|AFFX-.+|ENS[A-Z]*[GTP]\d{6,}(\.\d+)?|ILMN_\d+|A_\d+_P\d+|[NX][MRP]_\d+(\.\d+)?"
@@ -49,12 +28,6 @@ OF_FEATURES = re.compile(
     re.IGNORECASE,
 )
 GENES = {"ACTB", "GAPDH", "TP53", "MYC", "EGFR", "CD4", "VIM", "JUN"}
-# Measurements by which a table may be sorted.
-MEASURES = {
-    "age", "amount", "count", "date", "day", "depth", "distance", "dose", "height", "hour",
-    "length", "level", "month", "position", "price", "rank", "score", "size", "time", "total",
-    "value", "week", "weight", "x", "y", "year",
-}  # fmt: skip
 FIRST_DATE, LAST_DATE = 19000101, 21001231  # days as whole numbers
 FEWEST_NAMED = 6  # columns that may be cases
 WIDER = 3.0  # times that distances between quartiles of cases differ
@@ -65,7 +38,6 @@ MOST_CLASSES = 30
 MANY_ROWS, ROWS_PER_COLUMN = 1000, 5
 # Or if this share of its columns is named like cases, with numbers: sample_1, Patient 2, GSM3.
 MOST_COLUMNS = 0.75
-CASES = {"tumor", "tumour", "cell", "donor", "mouse", "animal", "control", "ctrl", "gsm", "tcga"}
 LETTERS = {"s", "p", "c", "n", "t"}  # S1, P1: of cases where nothing says what the rows are
 # What people write for a missing cell where only numbers fit. 99 is one among short scales only.
 CODES = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 99.0, 999.0, 9999.0, 99999.0)
@@ -73,7 +45,6 @@ LONGEST_SCALE = 10
 NONE = "None"  # a missing number as Python writes it; among words it is one of them
 LARGEST_CODED = 999  # of a column in which -9 is a code
 FEWEST_CODES = 3  # cells; a single one is rather a slip
-MOST_WORDS = 100  # categories that are compared with each other
 FEWEST_COPIES, LEAST_SHARE = 2, 0.02  # cases that occur twice, that are worth a word
 
 
@@ -83,6 +54,8 @@ class Recognized(NamedTuple):
     name: str
     kind: str  # "id", "class" or "date"
     why: str  # what it does: "counts the cases"
+    role: str = "left out"  # or "names", "classes"
+    is_text: bool = False
 
 
 def words_of(name: str) -> list[str]:
@@ -113,21 +86,6 @@ def is_outcome_name(name: str) -> bool:
     """Whether a name is that of an outcome."""
     words = words_of(name)
     return bool(words) and words[-1] in OUTCOMES
-
-
-def alike_words(words: Sequence[str]) -> list[tuple[str, str]]:
-    """Return pairs of words that differ by case, spaces, one letter or two that changed places.
-
-    Words of four letters and less, and with digits, may differ by one letter and mean it.
-    """
-    pairs = []
-    for a, b in combinations(map(str, words[:MOST_WORDS]), 2):
-        one, other = ("".join(word.casefold().split()) for word in (a, b))
-        long = min(len(one), len(other)) > 4 and not re.search(r"\d", one + other)
-        shared = sum(each.size for each in SequenceMatcher(None, one, other).get_matching_blocks())
-        if one == other or (long and max(len(one), len(other)) - shared <= 1):
-            pairs.append((a, b))
-    return pairs
 
 
 def is_feature_name(name: str) -> bool:
