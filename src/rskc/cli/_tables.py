@@ -17,7 +17,6 @@ from rskc.exceptions import FitWarning
 from rskc.inputs.columns import (
     NONE,
     codes_of_missing,
-    copies_among,
     is_feature_name,
     is_outcome_name,
     sign_of_side,
@@ -346,15 +345,6 @@ def _on_cases(table: Any) -> Iterator[str]:
         yield (
             f"{count(code.n_cells, 'cell')} of {which} are {code.value:g}, far from all others: if "
             f"it stands for a missing cell, add --missing {code.value:g}{written}."
-        )
-    if table.categories:
-        codes = [table.data[name].cat.codes for name in table.categories]
-        cells = np.column_stack([cells, *codes])
-    copies = copies_among(cells[~unobserved])
-    if len(copies):
-        yield (
-            f"{count(len(copies), 'case is an exact copy', 'cases are exact copies')} of others; "
-            "remove what was entered twice."
         )
 
 

@@ -89,7 +89,6 @@ def shows_decimal_comma(cells: Any) -> bool:
 
 
 MOST_STRAYS = 12  # words in a message
-WITH_LABELS = "compare the clusters with it by {label_column}"
 # Dates as text, day, month and year in any order, and a time. Digits of other scripts are \d too,
 # and no date to polars.
 MONTH = r"(?i:jan|feb|m[aä]r|mrz|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])\pL{0,6}\.?"
@@ -203,36 +202,33 @@ def _check_text(source: Source, kinds: dict[int, str], others: dict[int, str]) -
     if layout.text_columns == "categories":
         words = (j for j, kind in kinds.items() if kind == "text")
         free = (j for j in words if source.names[j] not in layout.categorical)
-        refused = {j: "" for j in free if _is_comma(source, _first_cell(source, j))}
+        refused = {j: "" for j in free if _is_comma(source, _first_cell(source, j)[1])}
     if refused:
         raise _refusal(source, {j: kinds[j] for j in refused})
 
 
 def _refusal(source: Source, kinds: dict[int, str]) -> TableError:
     j, kind = next(iter(kinds.items()))
-    cells, example = source.frame[str(j)].drop_nulls(), _first_cell(source, j)
-    if len(cells):
-        where = source.where(int(source.frame[str(j)].is_not_null().arg_max() or 0))
-        kind += f", such as {shown(example)} in {where}"
+    row, example = _first_cell(source, j)
     names = shown_names(source.names[j] for j in kinds)
+    remedy = (
+        'leave such columns out by {text_columns="drop"}; {id_column} is for names of the cases, '
+    )
+    remedy += "and {label_column} for known classes"
     if _is_comma(source, example):
         remedy = 'if these are decimal commas, use {decimal=","} to read them'
     elif source.names[j] == source.layout.weight_column:
         remedy = "{weight_column} must name a column of numbers, what each case counts"
-    elif len(kinds) == 1:
-        remedy = f"leave it out by {{drop}}{{=}}{names}, or "
-        is_unique = cells.n_unique() == len(cells)
-        other = "name the cases by {id_column}" if is_unique else WITH_LABELS
-        remedy += f"{other}{{=}}{names}"
-    else:
-        remedy = 'leave them out by {text_columns="drop"}; for known classes use {label_column}'
     there = "this column holds" if len(kinds) == 1 else "these columns hold"
+    kind += f", such as {shown(example)} in {source.where(row)}"
     return source.layout.error(f"{there} no numbers: {names} ({kind}); {remedy}")
 
 
-def _first_cell(source: Source, j: int) -> str:
-    cells = source.frame[str(j)].drop_nulls()
-    return str(cells[0]) if len(cells) else ""
+def _first_cell(source: Source, j: int) -> tuple[int, str]:
+    """Return the row of the first cell that is there, and its text."""
+    series = source.frame[str(j)]
+    row = int(series.is_not_null().arg_max() or 0)
+    return row, str(series[row])
 
 
 def _is_comma(source: Source, cell: str) -> bool:

@@ -273,19 +273,14 @@ def _files(layout: Layout) -> list[str]:
     """Find the files, in the order of the numbers in their names."""
     path = layout.path
     if path.is_dir():
-        inside = (str(file) for file in path.rglob("*") if file.is_file())
-        found = [
-            file
-            for file in inside
-            if file.endswith(PARQUET) and not os.path.basename(file).startswith((".", "_"))
-        ]
-    elif path.exists():
-        found = [str(path)]
-    elif not is_pattern(path):
-        raise layout.error("there is no such file or folder")
+        inside = (file for file in path.rglob("*") if file.is_file())
+        found = [str(file) for file in inside if not file.name.startswith((".", "_"))]
     else:
-        found = [file for file in glob.glob(str(path)) if file.endswith(PARQUET)]
-    if not found or not found[0].endswith(PARQUET):
+        found = [str(path)] if path.exists() else glob.glob(str(path))
+    if not found and not path.exists() and not is_pattern(path):
+        raise layout.error("there is no such file or folder")
+    found = [file for file in found if file.endswith(PARQUET)]
+    if not found:
         raise layout.error(
             "in blocks, tables are read from .npy and from Parquet files, whose names end in "
             ".parquet; use {read_table} for others"

@@ -45,7 +45,6 @@ LONGEST_SCALE = 10
 NONE = "None"  # a missing number as Python writes it; among words it is one of them
 LARGEST_CODED = 999  # of a column in which -9 is a code
 FEWEST_CODES = 3  # cells; a single one is rather a slip
-FEWEST_COPIES, LEAST_SHARE = 2, 0.02  # cases that occur twice, that are worth a word
 
 
 class Recognized(NamedTuple):
@@ -192,26 +191,6 @@ def sign_of_side(id_name: str | None, n_rows: int, columns: Sequence[str]) -> st
     if n_rows >= max(MANY_ROWS, ROWS_PER_COLUMN * len(columns)):
         return f"{count(n_rows, 'row')} and {count(len(columns), 'column')} of numbers"
     return None
-
-
-def copies_among(matrix: np.ndarray) -> np.ndarray:
-    """Return the numbers of the cases that are copies of one before, if that is no chance.
-
-    It may be chance where no column has more values than half of the cases that differ.
-    """
-    import pandas as pd
-
-    n, none = len(matrix), np.array([], int)
-    fewest = max(FEWEST_COPIES, LEAST_SHARE * n)
-    with np.errstate(over="ignore", invalid="ignore"):
-        sums = np.nansum(matrix, axis=1)  # of copies they are the same; to compare takes longer
-    if n - len(np.unique(sums)) < fewest:
-        return none
-    copies = np.flatnonzero(pd.DataFrame(matrix).duplicated())
-    most = (n - len(copies)) / 2
-    if len(copies) < fewest or all(len(np.unique(column)) <= most for column in matrix.T):
-        return none
-    return copies
 
 
 class Code(NamedTuple):
