@@ -35,7 +35,6 @@ from rskc.files._source import (
 )
 from rskc.utils.wording import cleaned, quoted, shortened
 
-NAMES_IN_NPZ = ("X", "data")
 # Where pandas keeps an index without name in a Parquet file.
 PANDAS_INDEX = "__index_level_0__"
 
@@ -69,9 +68,9 @@ def read_numpy(layout: Layout) -> Source:
         if {"format", "shape", "data"} <= arrays.keys():  # as SciPy writes a sparse matrix
             return of_matrix(layout, load_npz(layout.path))
     tables = [name for name, array in arrays.items() if array.ndim == 2]
-    table = next((name for name in NAMES_IN_NPZ if name in tables), tables[0] if tables else None)
-    if table is None or (len(tables) > 1 and table not in NAMES_IN_NPZ):
+    if "X" not in tables and len(tables) != 1:
         raise layout.error(f"of its {len(tables)} tables, one must be called 'X' to be read")
+    table = "X" if "X" in tables else tables[0]
     matrix = arrays.pop(table)
     features, cases = arrays.pop("feature_names", None), arrays.pop("case_names", None)
     sides = {name: arrays.pop(name) for name in layout.as_text if name in arrays}

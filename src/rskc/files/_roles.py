@@ -289,11 +289,9 @@ def _set_text_aside(source: Source, roles: Roles) -> None:
         if name in used or not (is_id or is_class) or kind_of(source, j) == "numbers":
             continue
         if is_class and are_classes(series.len(), series.drop_nulls().n_unique()):
-            column = Recognized(name, "class", "is named like known classes")
-            _set_aside(source, roles, j, column, is_text=True)
+            _set_aside(source, roles, j, Recognized(name, "class", "is named like known classes"))
         elif is_id and _name_cases(series):
-            column = Recognized(name, "id", "is named like an id")
-            _set_aside(source, roles, j, column, is_text=True)
+            _set_aside(source, roles, j, Recognized(name, "id", "is named like an id"))
 
 
 def _set_numbers_aside(source: Source, roles: Roles) -> None:
@@ -309,10 +307,10 @@ def _set_numbers_aside(source: Source, roles: Roles) -> None:
     if recognized and (len(recognized) < len(columns) or roles.categories):
         roles.matrix = np.delete(roles.matrix, list(recognized), axis=1)
         for i, column in recognized.items():
-            _set_aside(source, roles, columns[i], column, is_text=False)
+            _set_aside(source, roles, columns[i], column)
 
 
-def _set_aside(source: Source, roles: Roles, j: int, column: Recognized, is_text: bool) -> None:
+def _set_aside(source: Source, roles: Roles, j: int, column: Recognized) -> None:
     series, role = source.frame[str(j)], "left out"
     roles.features = [feature for feature in roles.features if feature != j]
     if column.kind == "class" and roles.labels is None and series.null_count() == 0:
@@ -321,7 +319,7 @@ def _set_aside(source: Source, roles: Roles, j: int, column: Recognized, is_text
         role, roles.ids = "names", j
     else:
         roles.dropped[column.name] = f"it {column.why}"
-    roles.set_aside.append(column._replace(role=role, is_text=is_text))
+    roles.set_aside.append(column._replace(role=role, is_text=kind_of(source, j) != "numbers"))
 
 
 def _roles_by_name(source: Source) -> Roles:
