@@ -76,6 +76,13 @@ def test_markers_of_missing_cells_are_for_all_formats(columns_file):
     ]
 
 
+def test_text_of_digits_without_a_marker_stays_text(columns_file):
+    frame = pl.DataFrame({"a": [1.5, -999.0, 2.5], "zip": ["01234", "02345", "03456"]})
+    table = read_table(columns_file(frame), missing_values=["-999"], text_columns="drop")
+    assert table.dropped == {"zip": "text"}
+    assert table.n_missing == 1
+
+
 @pytest.mark.parametrize("share", [0.2, 0.6, 0.95])
 def test_damaged_columns(columns_file, share):
     path = columns_file(FRAME)

@@ -393,7 +393,7 @@ def test_names_beside_a_matrix(tmp_path, end):
     mmwrite(tmp_path / "matrix.mtx", sparse.coo_matrix(X.T))
     texts = {
         "features.tsv": "".join(f"E{j}\tgene {j}\tGene Expression\n" for j in range(4)),
-        "barcodes.tsv": "".join(f"cell-{i}\n" for i in range(5)),
+        "barcodes.tsv": "".join(f"cell-{i}\n" for i in range(5)) + "\n",  # ends in a blank line
     }
     for name, text in texts.items():
         data = text.encode()
@@ -410,6 +410,9 @@ def test_names_beside_a_matrix(tmp_path, end):
     name = tmp_path / ("features.tsv" + end)
     name.write_bytes(gzip.compress(repeated) if end else repeated)
     assert list(read_table(tmp_path / "matrix.mtx").data.columns) == [f"E{j}" for j in range(4)]
+    uneven = b"E0\ta\r\nE1\n\nE2\tc\textra\r\nE3\td\n"
+    name.write_bytes(gzip.compress(uneven) if end else uneven)
+    assert list(read_table(tmp_path / "matrix.mtx").data.columns) == ["a", "E1", "c", "d"]
     name.write_bytes(gzip.compress(b"one\n") if end else b"one\n")
     with pytest.raises(TableError, match=r"shape \(4, 5\).*1 features and 5 cases"):
         read_table(tmp_path / "matrix.mtx")

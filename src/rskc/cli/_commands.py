@@ -468,6 +468,7 @@ def _predicted(
 ) -> tuple[Iterable[Any], list[str]]:
     """Return the clusters of a table, in a frame or in one for each block, and notes."""
     from rskc.files import read_table
+    from rskc.inputs.columns import same_unit
 
     preparer = preparer_of(saved)
     if in_blocks:
@@ -480,7 +481,7 @@ def _predicted(
     table = _read_like_fit(read_table, saved, path, rereading)
     for name, unit in table.written.items():
         known = saved.extra.get("units", {}).get(name, "")
-        if unit and known and unit.casefold() != known.casefold():
+        if unit and known and same_unit(unit) != same_unit(known):
             raise ValueError(
                 f"{path.name!r}: column {name!r} is in {unit}, and was in {known} in the fit; "
                 f"write it in {known}."

@@ -68,9 +68,10 @@ def read_numpy(layout: Layout) -> Source:
         if {"format", "shape", "data"} <= arrays.keys():  # as SciPy writes a sparse matrix
             return of_matrix(layout, load_npz(layout.path))
     tables = [name for name, array in arrays.items() if array.ndim == 2]
-    if "X" not in tables and len(tables) != 1:
+    usual = [name for name in ("X", "data") if name in tables]
+    if not usual and len(tables) != 1:
         raise layout.error(f"of its {len(tables)} tables, one must be called 'X' to be read")
-    table = "X" if "X" in tables else tables[0]
+    table = (usual or tables)[0]
     matrix = arrays.pop(table)
     features, cases = arrays.pop("feature_names", None), arrays.pop("case_names", None)
     sides = {name: arrays.pop(name) for name in layout.as_text if name in arrays}
@@ -89,8 +90,7 @@ def read_mtx(layout: Layout) -> Source:
     features.
     """
     with damage_named(layout):
-        data = layout.path.read_bytes()
-        data = gzip.decompress(data) if layout.path.suffix == ".gz" else data
+        data = _unpacked(layout.path)
         if b"\0" in data:  # SciPy would read on behind the end
             raise ValueError("it holds bytes that are 0")
         matrix = mmread(io.BytesIO(data))
@@ -116,11 +116,17 @@ def _names_beside(path: Path, *files: str) -> list[str] | None:
     """
     for file in (path.with_name(name + packed) for name in files for packed in ("", ".gz")):
         if file.is_file():
-            options = {"has_header": False, "quote_char": None, "infer_schema": False}
-            frame = pl.read_csv(file.read_bytes(), separator="\t", **options).fill_null("")
-            names = frame[:, min(1, frame.width - 1)]
-            return (names if names.is_unique().all() else frame[:, 0]).to_list()
+            lines = _unpacked(file).decode().split("\n")
+            rows = [line.rstrip("\r").split("\t") for line in lines if line.strip()]
+            columns = [[row[min(j, len(row) - 1)] for row in rows] for j in (1, 0)]
+            return next((names for names in columns if len(set(names)) == len(names)), columns[1])
     return None
+
+
+def _unpacked(path: Path) -> bytes:
+    """Return the bytes of a file that may be packed."""
+    data = path.read_bytes()
+    return gzip.decompress(data) if path.suffix == ".gz" else data
 
 
 def read_h5ad(layout: Layout) -> Source:

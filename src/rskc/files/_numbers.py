@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.files._source import TOO_LARGE, Roles, Source, TableError, pl, shown, shown_names
-from rskc.inputs.columns import are_classes, are_names
+from rskc.inputs.columns import are_classes, are_names, same_unit
 from rskc.utils.wording import count
 
 CURRENCY = r"(?:US\$|[$€£¥₹]|(?:USD|EUR|GBP|CHF|JPY|INR)\b)"
@@ -32,11 +32,11 @@ class Cells(NamedTuple):
 def written_numbers(cells: Any, decimal: str, separator: str | None) -> Cells | None:
     """Read cells (a series of text, null where missing) as numbers of one unit.
 
-    None if more than a tenth of them are none. What stands between thousands must not be a decimal
-    mark.
+    None if more than a tenth of them are none. The others are ``bad``, and reason enough to refuse
+    a column, but no sign of what it or the file holds. What stands between thousands must not be a
+    decimal mark.
     """
-    first = cells.drop_nulls().head(FIRST)
-    if 2 * _parts(first, decimal)["body"].count() <= len(first):
+    if _parts(cells.drop_nulls().head(FIRST), decimal)["body"].count() == 0:
         return None
     parts = _parts(cells, decimal)
     body = parts["body"]
@@ -55,10 +55,10 @@ def written_numbers(cells: Any, decimal: str, separator: str | None) -> Cells | 
     signs = (pl.col("sign") + pl.col("inner")).str.contains("[-−]")
     parts = parts.select(
         numbers=pl.when(signs).then(-size).otherwise(size),
-        unit=(pl.col("before") + pl.col("after")).str.strip_chars().str.strip_chars_end("s. "),
+        unit=(pl.col("before") + pl.col("after")).str.strip_chars(),
     )
-    units = parts.filter(pl.col("numbers") != 0)["unit"]  # day and days, KG and kg
-    if units.str.to_lowercase().n_unique() > 1:
+    units = parts.filter(pl.col("numbers") != 0)["unit"]
+    if len({same_unit(unit) for unit in units.unique()}) > 1:
         return None
     return Cells(parts["numbers"], bad, units[0] if len(units) else "")
 
@@ -85,7 +85,8 @@ def shows_decimal_comma(cells: Any) -> bool:
     seen = cells.drop_nulls()
     if len(seen) == 0 or not seen.head(FIRST).str.contains(",", literal=True).any():
         return False
-    return bool(seen.str.contains(sure).any()) and written_numbers(seen, ",", None) is not None
+    written = written_numbers(seen, ",", None) if seen.str.contains(sure).any() else None
+    return written is not None and not written.bad.any()
 
 
 MOST_STRAYS = 12  # words in a message
@@ -113,7 +114,7 @@ def _parsed(source: Source, series: Any) -> Cells:
     numbers = texts.cast(pl.Float64, strict=False)
     bad = cells.is_not_null() & numbers.is_null()
     written = written_numbers(cells, layout.decimal, source.separator) if bad.any() else None
-    return written or Cells(numbers, bad)
+    return Cells(numbers, bad) if written is None or written.bad.any() else written
 
 
 def observed(series: Any, missing_values: tuple[str, ...]) -> Any:
@@ -198,6 +199,12 @@ def find_numbers(source: Source, roles: Roles) -> None:
 def _check_text(source: Source, kinds: dict[int, str], others: dict[int, str]) -> None:
     """Refuse columns of text that may be meant as numbers, or all if that is asked for."""
     layout = source.layout
+    for j in others if layout.text_columns != "drop" else ():
+        cells = observed(source.frame[str(j)], layout.missing_numbers)
+        for mark in (layout.decimal, ",") if kinds[j] == "text" else ():
+            written = written_numbers(cells, mark, source.separator)
+            if written is not None and written.bad.any():
+                raise _not_numbers(source, j, written.bad)
     refused = others if layout.text_columns == "refuse" else {}
     if layout.text_columns == "categories":
         words = (j for j, kind in kinds.items() if kind == "text")

@@ -245,14 +245,15 @@ def _cells(source: Source, row: int) -> list[str]:
 
 def unique_names(names: Sequence[str | None]) -> list[str]:
     """Number names that occur again: TP53, TP53 (2)."""
-    seen, made = Counter[str](), dict[str, None]()
+    seen, known, made = Counter[str](), set(names), list[str]()
     for name in names:
         text = unique = "without a name" if name is None else name
-        while unique in made:
-            seen[text] += 1
-            unique = f"{text} ({seen[text] + 1})"
-        made[unique] = None
-    return list(made)
+        seen[text] += 1
+        while seen[text] > 1 and (unique == text or unique in known):
+            unique = f"{text} ({seen[text]})"
+            seen[text] += unique in known
+        made.append(unique)
+    return made
 
 
 # Arguments of ``read_table`` that name columns.

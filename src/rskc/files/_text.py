@@ -85,9 +85,7 @@ class Text:
         (line, first), (_, second) = lines
         names = [name.strip() for name in first]
         # A table without header would lose its first case.
-        if all(as_number(name) is not None for name in names) and not all(
-            name.isdigit() for name in names
-        ):
+        if all(map(_is_number, names)) and not all(map(str.isdigit, names)):
             raise self.layout.error(
                 f"line {line} holds numbers where the names of the columns are expected; if the "
                 "table has no names, use {header=False}"
@@ -146,13 +144,13 @@ class Text:
 
     def kinds(self, n_rows: int | None) -> list[bool]:
         """Return which columns hold nothing but numbers in the first rows."""
-        missing, decimal = set(self.layout.missing_numbers), self.layout.decimal
+        missing, comma = set(self.layout.missing_numbers), self.layout.decimal == ","
         numbers = [name != "" and name not in self.layout.as_text for name in self.names]
         numbers[0] &= not is_feature_name(self.names[0])  # numbers of genes are names
         for _, cells in islice(self.rows(), n_rows):
             for j, cell in enumerate(cells[: len(numbers)]):
                 if numbers[j] and cell not in missing:
-                    numbers[j] = as_number(cell.replace(decimal, ".")) is not None
+                    numbers[j] = _is_number(cell, comma)
         return numbers
 
 
@@ -267,3 +265,10 @@ def _without_blank_lines(text: Text, frame: Any) -> Any:
         lines = [bool(cells) for cells in csv.reader(file, delimiter=text.separator)]
     filled = lines[text.skip :]
     return frame.filter(pl.Series(filled + [False] * (frame.height - len(filled))))
+
+
+def _is_number(cell: str, comma: bool = False) -> bool:
+    """Whether polars takes a cell for a number: Python is more generous."""
+    if "_" in cell or not cell.isascii() or cell != cell.strip() or (comma and "." in cell):
+        return False
+    return as_number(cell.replace(",", ".") if comma else cell) is not None

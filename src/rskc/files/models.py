@@ -71,7 +71,7 @@ def save(
         Where to; written whole or not at all.
     extra : mapping, default=None
         What else belongs to the model, such as how its data were standardized: text, numbers and
-        arrays, in dictionaries and lists. ``read_model`` returns it.
+        arrays, in lists and in dictionaries with keys of text. ``read_model`` returns it.
 
     Raises
     ------

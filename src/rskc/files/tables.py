@@ -249,19 +249,27 @@ def read_table(
 def without_markers(source: Source) -> Source:
     """Empty the cells that hold markers of missing cells: numbers such as -999, and words.
 
-    Text is read with them in any case; in the other formats a cell may be of either type, and
-    numbers in a column of text are numbers then.
+    Text is read with them in any case; in the other formats a cell may be of either type, and a
+    column of numbers but for such words is one of numbers.
     """
     markers = [mark for mark in source.layout.missing_values if mark not in MISSING_VALUES]
     if source.cells is not None or not markers:
         return source
-    values = [value for value in map(as_number, markers) if value is not None]
-    numbers, words = pl.selectors.numeric(), pl.selectors.string()
-    frame = source.frame.with_columns(
-        pl.when(~numbers.cast(pl.Float64).is_in(values)).then(numbers).name.keep(),
-        pl.when(~words.str.strip_chars().is_in(markers)).then(words).name.keep(),
-    )
-    return replace(source, frame=frame, parse=True)
+    numbers = [value for value in map(as_number, markers) if value is not None]
+    made = []
+    for series in source.frame.iter_columns():
+        missing = None
+        if series.dtype.is_numeric() and numbers:
+            missing = series.cast(pl.Float64).is_in(numbers)
+        elif str(series.dtype) == "String":
+            missing = series.str.strip_chars().is_in(markers)
+        if missing is not None and missing.any():
+            column = pl.select(pl.when(~missing).then(series)).to_series().alias(series.name)
+            if str(series.dtype) == "String" and not source.parse:
+                rest = column.str.strip_chars().cast(pl.Float64, strict=False)
+                column = rest if rest.null_count() == column.null_count() else column
+            made.append(column)
+    return replace(source, frame=source.frame.with_columns(made))
 
 
 def _digest(layout: Layout) -> str:

@@ -104,7 +104,8 @@ def classes_of_names(names: Sequence[str]) -> list[str] | None:
     ALL, ALL, AML, and ALL, ALL.1, AML as R and pandas make them differ. Few of them are distinct.
     """
     stems = [(re.sub(r"\.\d+$", "", str(name)), str(name)) for name in names]
-    classes = [stem if stem in set(names) else name for stem, name in stems]
+    known = set(names)  # once: of 24,000 names it took a minute
+    classes = [stem if stem in known else name for stem, name in stems]
     n_distinct, n = len(set(classes)), len(classes)
     few = n_distinct <= max(2, min(MOST_CLASSES, n // 2))
     return classes if n >= FEWEST_NAMED and few and all(classes) else None
@@ -129,6 +130,11 @@ def are_classes(n: int, n_distinct: int) -> bool:
 def are_names(n: int, n_distinct: int) -> bool:
     """Whether there are enough values to name the cases: half as many as cases, or more."""
     return n_distinct > 2 and 2 * n_distinct >= n
+
+
+def same_unit(unit: str) -> str:
+    """Return what units that are the same have in common: day and days, KG and kg."""
+    return unit.casefold().rstrip("s. ")
 
 
 def recognize(names: Sequence[str], matrix: np.ndarray) -> dict[int, Recognized]:
