@@ -142,6 +142,8 @@ def test_npz(tmp_path):
     assert "'X'" in complaint(path)
     np.savez(path, X=X, feature_names=["f"])
     assert "do not fit" in complaint(path)
+    np.savez(path, X=X, feature_names=np.array([2**31 - 1, 65], np.uint32).view("U1"))
+    assert "cannot be read" in complaint(path)
     path.write_bytes(path.read_bytes()[:100])
     assert "cannot be read" in complaint(path)
 

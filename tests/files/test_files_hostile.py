@@ -77,6 +77,13 @@ def test_true_and_false_are_bytes_of_0_and_1(good, path):
     assert outliers.view(np.uint8).tolist() == [1] * 60
 
 
+def test_text_that_is_none_is_refused(good, path):
+    name = entry_of(good, "extra", "names")
+    with zipfile.ZipFile(io.BytesIO(good)) as archive:
+        raw = archive.read(name)
+    refusal(rewritten(good, path, **{name: raw[:-4] + b"\xff\xff\xff\x7f"}))
+
+
 # --- Memory --------------------------------------------------------------------------------------
 
 

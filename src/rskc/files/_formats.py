@@ -65,6 +65,9 @@ def read_numpy(layout: Layout) -> Source:
         if isinstance(archive, np.ndarray):
             return of_matrix(layout, archive)
         arrays = {name: np.asarray(archive[name]) for name in archive.files}  # may be bytes
+        for array in arrays.values():
+            if array.dtype.kind == "U":
+                array.tolist()  # fails where it holds numbers that are no characters
         if {"format", "shape", "data"} <= arrays.keys():  # as SciPy writes a sparse matrix
             return of_matrix(layout, load_npz(layout.path))
     tables = [name for name, array in arrays.items() if array.ndim == 2]

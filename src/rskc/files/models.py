@@ -278,6 +278,8 @@ def unpack(file: IO[bytes]) -> Any:
         raise ValueError(f"an array is of type {array.dtype}")
     if array.dtype == bool:  # NumPy relies on bytes of 0 and 1
         array = array.view(np.uint8) != 0
+    elif array.dtype.kind == "U":
+        array.tolist()  # fails where it holds numbers that are no characters
     return array[()]
 
 
