@@ -25,6 +25,7 @@ from rskc.files._source import (
     Layout,
     Source,
     TableError,
+    check_text,
     line_of_names,
     literal,
     near,
@@ -66,8 +67,7 @@ def read_numpy(layout: Layout) -> Source:
             return of_matrix(layout, archive)
         arrays = {name: np.asarray(archive[name]) for name in archive.files}  # may be bytes
         for array in arrays.values():
-            if array.dtype.kind == "U":
-                array.tolist()  # fails where it holds numbers that are no characters
+            check_text(array)
         if {"format", "shape", "data"} <= arrays.keys():  # as SciPy writes a sparse matrix
             return of_matrix(layout, load_npz(layout.path))
     tables = [name for name, array in arrays.items() if array.ndim == 2]

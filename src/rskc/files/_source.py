@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import difflib
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from rskc.exceptions import Phrased
 from rskc.inputs.columns import NONE, Recognized
@@ -178,6 +181,14 @@ def is_number(cell: Any) -> bool:
 def titles_note(n: int) -> str:
     """Say that lines above the names of the columns were left out."""
     return f"Left out as titles: {count(n, 'line')} above the names of the columns."
+
+
+def check_text(array: np.ndarray) -> None:
+    """Refuse text with numbers that are no characters; Python makes strings of some of them."""
+    if array.dtype.kind == "U":
+        numbers = np.frombuffer(array.tobytes(), array.dtype.str[0] + "u4")
+        if numbers.max(initial=0) > sys.maxunicode:
+            raise ValueError(f"an array of {array.dtype} holds no text")
 
 
 def literal(text: Any) -> str:

@@ -28,6 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 import rskc
 from rskc.engines import Frame
 from rskc.estimator import RobustSparseKMeans
+from rskc.files._source import check_text
 from rskc.inputs.arrays import model_to_numpy
 from rskc.inputs.categories import CategoryEncoder
 from rskc.inputs.categories import as_plain as plain_columns
@@ -278,8 +279,7 @@ def unpack(file: IO[bytes]) -> Any:
         raise ValueError(f"an array is of type {array.dtype}")
     if array.dtype == bool:  # NumPy relies on bytes of 0 and 1
         array = array.view(np.uint8) != 0
-    elif array.dtype.kind == "U":
-        array.tolist()  # fails where it holds numbers that are no characters
+    check_text(array)
     return array[()]
 
 
