@@ -5,7 +5,6 @@ import gzip
 import zipfile
 
 import anndata
-import h5py
 import numpy as np
 import openpyxl
 import pandas as pd
@@ -77,6 +76,13 @@ def test_markers_of_missing_cells_are_for_all_formats(columns_file):
     ]
 
 
+def test_text_of_digits_without_a_marker_stays_text(columns_file):
+    frame = pl.DataFrame({"a": [1.5, -999.0, 2.5], "code": ["01234", "02345", "03456"]})
+    table = read_table(columns_file(frame), missing_values=["-999"], text_columns="drop")
+    assert table.dropped == {"code": "text"}
+    assert table.n_missing == 1
+
+
 @pytest.mark.parametrize("share", [0.2, 0.6, 0.95])
 def test_damaged_columns(columns_file, share):
     path = columns_file(FRAME)
@@ -131,11 +137,13 @@ def test_npz(tmp_path):
     assert list(table.data.columns) == ["f", "g"]
     assert list(table.data.index) == ["u", "v", "w"]
     assert list(table.labels) == [0, 1, 0]
-    assert list(table.dropped) == ["other"]
+    assert table.notes == ("Left out: 'other', beside X.",)
     np.savez(path, a=X, b=X)
     assert "'X'" in complaint(path)
     np.savez(path, X=X, feature_names=["f"])
     assert "do not fit" in complaint(path)
+    np.savez(path, X=X, feature_names=np.array([2**31 - 1, 65], np.uint32).view("U1"))
+    assert "cannot be read" in complaint(path)
     path.write_bytes(path.read_bytes()[:100])
     assert "cannot be read" in complaint(path)
 
@@ -226,7 +234,7 @@ def test_damaged_packed_files_are_one_sentence(tmp_path, beside):
             read_table(tmp_path / "m.mtx.gz")
 
 
-def test_workbooks_that_take_far_more_than_the_file_are_refused(book):
+def test_workbooks_with_cells_far_from_all_others_are_refused(book):
     """The reader would make 17 billion cells of the first one."""
     path = book(one=[["a", "b"], [1, 2], [2, 5]])
     opened = openpyxl.load_workbook(path)
@@ -235,11 +243,7 @@ def test_workbooks_that_take_far_more_than_the_file_are_refused(book):
         opened.save(path)
         if n is not None:
             assert len(read_table(path).data) == n
-    assert "its 8 cells lie as far apart as 1048576 x 16384" in complaint(path)
-    book(one=[["a"], [1], [2]])
-    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("xl/more.xml", bytes(100_000_000))
-    assert "it unpacks to 1000" in complaint(path)
+    assert "its cells lie as far apart as 1048576 x 16384" in complaint(path)
 
 
 @pytest.mark.parametrize("notes", [[], [["Made", "by", "hand"]]])
@@ -253,19 +257,3 @@ def test_a_title_above_the_names_and_other_sheets(book, notes):
     assert table.where(0) == "line 5"
     assert "Sheet 'Data' was read; the file has 'Notes' too" in table.notes[0]
     assert "2 lines above the names" in table.notes[1]
-
-
-def test_hdf5_that_is_read_for_ever_or_claims_far_more_than_the_file_is_refused(tmp_path):
-    path, obs = tmp_path / "t.h5ad", pd.DataFrame({"kind": list("aab")}, index=list("xyz"))
-    anndata.AnnData(np.eye(3), obs=obs).write_h5ad(path)
-    assert len(read_table(path).data) == 3
-    good = path.read_bytes()
-    broken, heap = bytearray(good), good.index(b"GCOL") + 16
-    broken[heap : heap + 16] = bytes(16)
-    path.write_bytes(broken)
-    assert "its heap at byte" in complaint(path)
-    path.write_bytes(good)
-    with h5py.File(path, "a") as file:
-        del file["X"]
-        file.create_dataset("X", (10**6, 10**6), "f8", chunks=(100, 100))
-    assert "its arrays claim" in complaint(path)

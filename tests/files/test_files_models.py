@@ -128,8 +128,8 @@ def test_random_states_are_not_kept(path, state):
 
 def test_what_could_not_be_loaded_is_not_saved(path):
     model = fitted()
-    model.n_iter_ = -1
-    with pytest.raises(ValueError, match=r"model cannot be saved: .*n_iter_ is not between 0 and"):
+    model.n_iter_ = "many"
+    with pytest.raises(ValueError, match=r"model cannot be saved: .*n_iter_ is not of type int"):
         save(model, path)
     assert not path.exists()
 
@@ -240,7 +240,7 @@ def test_extra_goes_with_it(path):
     extra = {
         "standardize": {"rows": None, "columns": {"by": "median", "center": X[0], "scale": X[1]}},
         "dict": {"array": "arrays/0.npy"},
-        "values": [1, 2.5, np.nan, -np.inf, True, None, (1, "é"), np.float32(0.1), []],
+        "values": [1, 2.5, np.nan, -np.inf, True, None, [1, "é"], np.float32(0.1), []],
         "names": np.array(["a", "b"]),
     }
     save(MODEL, path, extra=extra)
@@ -263,7 +263,7 @@ def test_what_cannot_be_saved_is_named(path):
         save(model, path)
     save(model.set_params(init="auto"), path)
     np.testing.assert_array_equal(load(path).predict(X), model.predict(X))
-    for extra in ({"x": object()}, {"x": {1: 2}}, {"x": np.array([1j])}, {"x": np.array([[{}]])}):
+    for extra in ({"x": object()}, {"x": np.array([1j])}, {"x": np.array([[{}]])}):
         with pytest.raises(TypeError, match=r"^extra cannot be saved"):
             save(MODEL, path, extra=extra)
     with pytest.raises(TypeError, match="only a RobustSparseKMeans"):
@@ -316,7 +316,7 @@ def test_foreign_files_are_refused(path):
 def test_deep_nesting_and_two_kinds_of_value_are_refused(saved_bytes, path):
     deep = b"[" * 200_000
     assert "not a model" in refusal(rewritten(saved_bytes, path, **{models.CONTENTS: deep}))
-    both = setting("attributes", "labels_", value={"array": "a", "float": "nan"})
+    both = setting("attributes", "labels_", value={"__array__": "a", "b": 1})
     assert "not a model" in refusal(rewritten(saved_bytes, path, both))
 
 

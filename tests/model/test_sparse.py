@@ -363,9 +363,11 @@ def test_tables_in_sparse_files(tmp_path):
     assert left.dropped == {"x3": "asked for", "x5": "asked for"}
     with pytest.raises(TableError, match="there is no column 'y', given as"):
         read_table(tmp_path / "t.npz", drop=["y"])
-    (tmp_path / "bad.mtx").write_text("%%MatrixMarket nonsense\n1 2\n")
-    with pytest.raises(TableError, match=r"cannot be read as \.mtx"):
-        read_table(tmp_path / "bad.mtx")
+    head = "%%MatrixMarket matrix coordinate real general\n"
+    for bad in ("%%MatrixMarket nonsense\n1 2\n", "a,b\n1,2\n", head, f"{head}4 3 9\n1 1 5\n"):
+        (tmp_path / "bad.mtx").write_text(bad)
+        with pytest.raises(TableError, match=r"cannot be read as \.mtx"):
+            read_table(tmp_path / "bad.mtx")
 
 
 @pytest.mark.parametrize("end", ["", ".gz"])
@@ -375,7 +377,7 @@ def test_names_beside_a_matrix(tmp_path, end):
     mmwrite(tmp_path / "matrix.mtx", sparse.coo_matrix(X.T))
     texts = {
         "features.tsv": "".join(f"E{j}\tgene {j}\tGene Expression\n" for j in range(4)),
-        "barcodes.tsv": "".join(f"cell-{i}\n" for i in range(5)),
+        "barcodes.tsv": "".join(f"cell-{i}\n" for i in range(5)) + "\n",  # ends in a blank line
     }
     for name, text in texts.items():
         data = text.encode()
@@ -392,6 +394,9 @@ def test_names_beside_a_matrix(tmp_path, end):
     name = tmp_path / ("features.tsv" + end)
     name.write_bytes(gzip.compress(repeated) if end else repeated)
     assert list(read_table(tmp_path / "matrix.mtx").data.columns) == [f"E{j}" for j in range(4)]
+    uneven = b"E0\ta\r\nE1\n\nE2\tc\textra\r\nE3\td\n"
+    name.write_bytes(gzip.compress(uneven) if end else uneven)
+    assert list(read_table(tmp_path / "matrix.mtx").data.columns) == ["a", "E1", "c", "d"]
     name.write_bytes(gzip.compress(b"one\n") if end else b"one\n")
     with pytest.raises(TableError, match=r"shape \(4, 5\).*1 features and 5 cases"):
         read_table(tmp_path / "matrix.mtx")

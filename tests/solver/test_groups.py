@@ -12,7 +12,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import chi2_contingency, f_oneway, rankdata
 
 from commands import flat, run
-from model_files import refusal, rewritten, setting
 from rskc import RobustSparseKMeans, load, save
 from rskc.datasets import make_simulation
 from rskc.displays import WeightsDisplay
@@ -182,9 +181,6 @@ def test_groups_given_by_index_and_range_are_kept_in_a_file(X, tmp_path):
     again = load(tmp_path / "m.rskc")
     assert again.feature_groups == as_plain(groups)
     assert_array_equal(again.fit(X).group_weights_, model.group_weights_)
-    data = (tmp_path / "m.rskc").read_bytes()
-    wrong = setting("attributes", "group_names_", value={"names": list(range(90))})
-    assert "group_names_ are not text" in refusal(rewritten(data, tmp_path / "w.rskc", wrong))
 
 
 def test_words_frames_and_pictures_speak_of_groups(X):

@@ -406,6 +406,7 @@ def predict(
 def _predicted(saved: Any, path: Path, rereading: Rereading, in_blocks: bool) -> Iterable[Any]:
     """Return the clusters of a table, in a frame or in one for each block."""
     from rskc.files import read_table
+    from rskc.inputs.columns import same_unit
 
     model, preparer = saved.model, preparer_of(saved)
     if in_blocks:
@@ -419,11 +420,11 @@ def _predicted(saved: Any, path: Path, rereading: Rereading, in_blocks: bool) ->
         known = set(getattr(model, "feature_names_in_", blocks.features))
         return predicted_parts(blocks, known, predict)
     table = _read_like_fit(read_table, saved, path, rereading)
-    for name, how in table.written.items():
-        known = saved.extra.get("units", {}).get(name)
-        if how.differs_from(known):
+    for name, unit in table.written.items():
+        known = saved.extra.get("units", {}).get(name, "")
+        if unit and known and same_unit(unit) != same_unit(known):
             raise ValueError(
-                f"{path.name!r}: column {name!r} is in {how.unit}, and was in {known} in the fit; "
+                f"{path.name!r}: column {name!r} is in {unit}, and was in {known} in the fit; "
                 f"write it in {known}."
             )
     check_columns(table, model, preparer)

@@ -89,7 +89,7 @@ def option_name(option: Any) -> str:
 
 # ---- The table
 
-_kinds = ".csv .tsv .txt .gct .res .pcl .cdt (.gz) .xlsx .parquet .feather .npy .npz .h5ad .mtx"
+_kinds = ".csv .tsv .txt .gct (.gz) .xlsx .parquet .feather .npy .npz .h5ad .mtx"
 _table = f"The table, one row per case: {_kinds}, a folder of Parquet files, or - for a pipe."
 _file = f"The table, which must be one file: {_kinds}."
 _model = "The model.rskc of a fit, or the folder it is in."

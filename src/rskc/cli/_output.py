@@ -150,7 +150,7 @@ def write_results(folder: Path, result: Result, asked: Results, tried: Any) -> N
     extra = {  # what predict and report need to know
         "reading": data.reading,
         "id_column": data.table.id_column,
-        "units": {name: how.unit for name, how in data.table.written.items() if how.unit},
+        "units": {name: unit for name, unit in data.table.written.items() if unit},
         "preparation": data.preparer.to_plain(),
         "file": data.table.path.name,
         "sha256": data.table.sha256,

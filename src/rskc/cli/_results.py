@@ -265,7 +265,7 @@ class Result:
         }
 
     def _truth(self) -> dict[str, Any] | None:
-        from rskc.inputs.labels import adjusted_rand_index, read_one
+        from rskc.inputs.labels import adjusted_rand_index, read_labels
         from rskc.metrics import classification_error_rate
 
         labels = self.data.table.labels
@@ -277,7 +277,9 @@ class Result:
             "label_column": self.data.table.label_column,
             "n_cases": len(labels),
             "cer": classification_error_rate(*both),
-            "ari": adjusted_rand_index(read_one(labels=labels).codes, self.model.labels_, weights),
+            "ari": adjusted_rand_index(
+                read_labels("labels", labels).codes, self.model.labels_, weights
+            ),
         }
 
 

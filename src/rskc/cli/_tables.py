@@ -193,7 +193,7 @@ def _on_column(column: Any) -> str:
     done = "was left out"
     if column.role == "names":
         done = "gives them their names" if column.why == "counts the cases" else "names the cases"
-    elif column.is_id:
+    elif column.kind == "id":
         use = f"; to name the cases by it, add --id-column {option}" + use
     return f"Column {name} {column.why} and {done}{use}"
 
@@ -266,7 +266,8 @@ def what_was_read(data: Data, n_cases: int, warnings: list[Any]) -> dict[str, An
         if name in table.categories:
             words = f"a category of {count(len(table.categories[name]), 'value')}"
         elif name in table.written:
-            words = f"a number, written {table.written[name]}"
+            unit = table.written[name]
+            words = f"a number in {unit}" if unit else "a number with marks between thousands"
         words += ", the same in all cases" * (name in table.constant)
         taken[name] = words + ", without any value" * (name in table.empty)
     taken.pop(None, None)

@@ -14,7 +14,7 @@ from rskc.estimator import RobustSparseKMeans
 from rskc.explorer.grid import Exploration
 from rskc.explorer.packing import bits_for, packed, parcel, scaled
 from rskc.explorer.views import Scene, scene_of, values_of
-from rskc.inputs.labels import read_one
+from rskc.inputs.labels import read_labels
 from rskc.inputs.validation import names_of_cases
 from rskc.model.fitted import feature_names
 from rskc.model.summary import words_on_cells
@@ -75,7 +75,7 @@ class Explorer(Page):
         names = range(search.n_samples_) if case_names is None else list(case_names)
         scene, classes = scene_of(search, numbered_like), None
         if labels is not None:
-            codes, known = read_one(labels=labels)
+            codes, known = read_labels("labels", labels)
             classes = {"names": clean_names(known), "codes": codes[used].tolist()}
         words = {
             "title": self.title,

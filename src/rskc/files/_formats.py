@@ -8,25 +8,24 @@ fastexcel, 1/3 comes back as 0.333333333 and 1e-20 as 0.
 
 import gzip
 import io
-import math
 import mmap
 import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from struct import unpack_from
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_matrix, csr_matrix, issparse, load_npz
+from scipy.io import mmread
+from scipy.sparse import csr_matrix, issparse, load_npz
 
 from rskc.files._source import (
     Layout,
     Source,
     TableError,
-    for_polars,
+    check_text,
     line_of_names,
     literal,
     near,
@@ -37,7 +36,6 @@ from rskc.files._source import (
 )
 from rskc.utils.wording import cleaned, quoted, shortened
 
-NAMES_IN_NPZ = ("X", "data")
 # Where pandas keeps an index without name in a Parquet file.
 PANDAS_INDEX = "__index_level_0__"
 
@@ -46,7 +44,7 @@ def read_columns(layout: Layout) -> Source:
     """Read columns of Parquet or Arrow."""
     with damage_named(layout):
         if layout.path.suffix.lower() == ".parquet":
-            return of_frame(layout, pl.read_parquet(for_polars(layout.path), glob=False))
+            return of_frame(layout, pl.read_parquet(layout.path.read_bytes()))
         return of_frame(layout, pl.read_ipc(layout.path.read_bytes()))
 
 
@@ -68,21 +66,24 @@ def read_numpy(layout: Layout) -> Source:
         if isinstance(archive, np.ndarray):
             return of_matrix(layout, archive)
         arrays = {name: np.asarray(archive[name]) for name in archive.files}  # may be bytes
+        for array in arrays.values():
+            check_text(array)
         if {"format", "shape", "data"} <= arrays.keys():  # as SciPy writes a sparse matrix
             return of_matrix(layout, load_npz(layout.path))
     tables = [name for name, array in arrays.items() if array.ndim == 2]
-    table = next((name for name in NAMES_IN_NPZ if name in tables), tables[0] if tables else None)
-    if table is None or (len(tables) > 1 and table not in NAMES_IN_NPZ):
+    usual = [name for name in ("X", "data") if name in tables]
+    if not usual and len(tables) != 1:
         raise layout.error(f"of its {len(tables)} tables, one must be called 'X' to be read")
+    table = (usual or tables)[0]
     matrix = arrays.pop(table)
     features, cases = arrays.pop("feature_names", None), arrays.pop("case_names", None)
     sides = {name: arrays.pop(name) for name in layout.as_text if name in arrays}
     id_name = None
     if cases is not None and layout.id_column is None:
         id_name, sides = "case_names", {"case_names": cases} | sides
-    left_out = dict.fromkeys(arrays, f"another array than {table}")
+    notes = (f"Left out: {quoted(arrays)}, beside {table}.",) if arrays else ()
     names = None if features is None else [str(name) for name in np.ravel(features)]
-    return of_matrix(layout, matrix, names, sides, id_name=id_name, left_out=left_out)
+    return of_matrix(layout, matrix, names, sides, id_name=id_name, notes=notes)
 
 
 def read_mtx(layout: Layout) -> Source:
@@ -92,8 +93,12 @@ def read_mtx(layout: Layout) -> Source:
     features.
     """
     with damage_named(layout):
-        with _opened(layout.path) as file:
-            matrix = _market_matrix(file)
+        data = _unpacked(layout.path)
+        if b"\0" in data:  # SciPy would read on behind the end
+            raise ValueError("it holds bytes that are 0")
+        matrix = mmread(io.BytesIO(data))
+        if issparse(matrix) and max(matrix.shape) > MOST_EMPTY + PER_ENTRY * matrix.nnz:
+            raise ValueError(f"it has shape {matrix.shape} and {matrix.nnz} entries")
         features = _names_beside(layout.path, "features.tsv", "genes.tsv")
         cases = _names_beside(layout.path, "barcodes.tsv")
     if features is None or cases is None:
@@ -107,35 +112,6 @@ def read_mtx(layout: Layout) -> Source:
     return of_matrix(layout, matrix.T, features, sides, id_name="barcode", is_upright=True)
 
 
-def _market_matrix(file: IO[bytes]) -> Any:
-    """Read a matrix of Matrix Market.
-
-    SciPy's reader reads beyond the end of a file that ends in NUL bytes, and makes arrays of the
-    size that the header names before it looks for entries.
-    """
-    banner = file.readline(CHUNK).decode(errors="replace").lower().split()
-    if len(banner) < 5 or banner[2] not in ("coordinate", "array") or banner[4] != "general":
-        raise ValueError(f"its header {' '.join(banner)[:60]!r} is not that of a general matrix")
-    _, _, kind, field, _ = banner
-    schema = {str(j): pl.Float64 for j in range(3 if kind == "coordinate" else 2)}
-    options = {"separator": " ", "has_header": False, "comment_prefix": "%", "schema": schema}
-    sizes, cells = np.split(pl.read_csv(file.read(), **options).to_numpy(), [1])
-    n, p = sizes[0, :2].astype(np.int64)
-    if kind == "array":
-        return cells[:, 0].reshape(p, n).T
-    if len(cells) != sizes[0, 2] or max(n, p) > MOST_EMPTY + PER_ENTRY * len(cells):
-        raise ValueError(
-            f"it is {n} x {p} with {sizes[0, 2]:.0f} entries, of which {len(cells)} are there"
-        )
-    values = np.ones(len(cells)) if field == "pattern" else cells[:, 2]
-    return coo_matrix((values, tuple(cells[:, :2].T.astype(np.int64) - 1)), (n, p))
-
-
-def _opened(path: Path) -> Any:
-    """Open a file as bytes, unpacked if it was packed."""
-    return gzip.open(path) if path.suffix == ".gz" else open(path, "rb")
-
-
 def _names_beside(path: Path, *files: str) -> list[str] | None:
     """Return the names in the first of these files beside a matrix; None if there is none.
 
@@ -143,18 +119,24 @@ def _names_beside(path: Path, *files: str) -> list[str] | None:
     """
     for file in (path.with_name(name + packed) for name in files for packed in ("", ".gz")):
         if file.is_file():
-            with io.TextIOWrapper(_opened(file), encoding="utf-8") as lines:
-                rows = [line.rstrip("\r\n").split("\t") for line in lines if line.strip()]
+            lines = _unpacked(file).decode().split("\n")
+            rows = [line.rstrip("\r").split("\t") for line in lines if line.strip()]
             columns = [[row[min(j, len(row) - 1)] for row in rows] for j in (1, 0)]
             return next((names for names in columns if len(set(names)) == len(names)), columns[1])
     return None
+
+
+def _unpacked(path: Path) -> bytes:
+    """Return the bytes of a file that may be packed."""
+    data = path.read_bytes()
+    return gzip.decompress(data) if path.suffix == ".gz" else data
 
 
 def read_h5ad(layout: Layout) -> Source:
     """Read X of an AnnData file, with the columns of obs that were asked for."""
     anndata = needed("anndata", "to read .h5ad", "anndata")
     with damage_named(layout):
-        check_hdf5(layout.path)
+        check_heaps(layout.path)
         data = anndata.read_h5ad(layout.path)
     for name in layout.as_text:
         if name not in data.obs.columns:
@@ -289,79 +271,43 @@ READERS = {
 }
 
 
-CHUNK = 1 << 24
 # Rows and columns of a sparse matrix: so many, and ten times as many as there are entries.
 MOST_EMPTY, PER_ENTRY = 1_000_000, 10
 # Cells of a sheet, from its first to its last: so many, and twenty times those that are there.
 MOST_CELLS, PER_CELL = 4_000_000, 20
-# Bytes that a workbook unpacks to: so many, and two hundred times those that it takes.
-MOST_BYTES, PER_BYTE = 1 << 26, 200
-# Bytes of the arrays of a file of HDF5: so many, and as many times those of the file as gzip packs.
-PER_PACKED_BYTE = 1100
-CELL = re.compile(rb'<(?:\w+:)?(?:c|row)\b[^>]*?\br="([A-Z]{0,3})([0-9]{1,7})"')
-LONGEST_CELL = 200  # bytes from the beginning of a cell to its name
+CELL = re.compile(rb'<(?:\w+:)?(?:c|row)\b[^>]*?\br="([A-Z]{0,3})([0-9]+)"')
 
 
-def check_hdf5(path: Path) -> None:
-    """Refuse a file of HDF5 whose reader would go on for ever, or make arrays of any size.
+def check_workbook(path: Path) -> None:
+    """Refuse a workbook with cells far from all others: its reader makes every cell between."""
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            if not re.search(r"worksheets/[^/]*\.xml$", name):
+                continue
+            cells = CELL.findall(archive.read(name))
+            columns = {column for column, _ in cells}
+            # A is 1, and AA 27.
+            width = max(
+                (sum((x - 64) * 26**i for i, x in enumerate(c[::-1])) for c in columns), default=0
+            )
+            height = max((int(row) for _, row in cells), default=0)
+            if height * width > MOST_CELLS + PER_CELL * len(cells):
+                raise ValueError(f"its cells lie as far apart as {height} x {width}")
 
-    Texts are in heaps, one object after the other. A reader of one that takes no bytes, which only
-    a damaged file has, stays where it is.
+
+def check_heaps(path: Path) -> None:
+    """Refuse a file of HDF5 in whose heaps of texts an object takes no bytes.
+
+    Only a damaged file has one, and its reader would stay there for ever.
     """
-    h5py: Any = import_module("h5py")
-
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         for heap in re.finditer(rb"GCOL\x01\0\0\0", data):
-            (size,) = unpack_from("<Q", data, heap.start() + 8)
-            start, place, end = heap.start(), heap.start() + 16, heap.start() + size
+            place = heap.start() + 16
+            end = heap.start() + unpack_from("<Q", data, heap.start() + 8)[0]
             while place + 16 <= min(end, len(data)):
                 number, size = unpack_from("<H6xQ", data, place)
                 if number:  # an object; what is free has number 0
                     size = 16 + -(-size // 8) * 8
                 if size == 0:
-                    raise ValueError(f"its heap at byte {start} is broken")
+                    raise ValueError(f"its heap at byte {heap.start()} is broken")
                 place += size
-        n_bytes = len(data)
-    sizes: list[int] = []
-
-    def add(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset):  # it is read chunk by chunk, each as a whole
-            sizes.append(max(item.nbytes, math.prod(item.chunks or (0,)) * item.dtype.itemsize))
-
-    with h5py.File(path) as contents:
-        contents.visititems(add)
-    if sum(sizes) > MOST_BYTES + PER_PACKED_BYTE * n_bytes:
-        raise ValueError(f"its arrays claim {sum(sizes)} bytes")
-
-
-def check_workbook(path: Path) -> None:
-    """Refuse a workbook that unpacks to far more than it takes, or has cells far from all others.
-
-    Its reader makes every cell from the first to the last of a sheet.
-    """
-    with zipfile.ZipFile(path) as archive:
-        entries = archive.infolist()
-        n_bytes = sum(entry.file_size for entry in entries)
-        if n_bytes > MOST_BYTES + PER_BYTE * path.stat().st_size:
-            raise ValueError(f"it unpacks to {n_bytes} bytes")
-        for entry in entries:
-            if re.search(r"worksheets/[^/]*\.xml$", entry.filename):
-                with archive.open(entry) as file:
-                    _check_sheet(file)
-
-
-def _check_sheet(file: IO[bytes]) -> None:
-    n_cells = last_row = 0
-    columns: set[bytes] = set()
-    rest = b""
-    while chunk := file.read(CHUNK):
-        chunk = rest + chunk
-        for column, row in CELL.findall(chunk):
-            n_cells, last_row = n_cells + bool(column), max(last_row, int(row))
-            columns.add(column)
-        rest = chunk[max(chunk.rfind(b"<"), len(chunk) - LONGEST_CELL) :]
-    # A is 1, and AA 27.
-    numbers = (sum((x - 64) * 26**i for i, x in enumerate(reversed(name))) for name in columns)
-    last_column = max(numbers, default=0)
-    if last_row * last_column > MOST_CELLS + PER_CELL * n_cells:
-        raise ValueError(f"its {n_cells} cells lie as far apart as {last_row} x {last_column}")

@@ -1,6 +1,6 @@
 """From cells to numbers or categories, or to one sentence on the first cell that is none.
 
-Numbers may be as people write them: 12%, 8.4 kg, $1,200.50, <5.
+Numbers may be as people write them: 12%, 8.4 kg, $1,200.50.
 """
 
 import re
@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rskc.files._source import TOO_LARGE, Roles, Source, TableError, pl, shown, shown_names
-from rskc.files._text import numbers
-from rskc.inputs.columns import are_classes, are_names
+from rskc.inputs.columns import are_classes, are_names, same_unit
 from rskc.utils.wording import count
 
 CURRENCY = r"(?:US\$|[$€£¥₹]|(?:USD|EUR|GBP|CHF|JPY|INR)\b)"
@@ -22,85 +21,50 @@ FIRST = 100  # cells that are looked at before all of them are
 ENOUGH = 3
 
 
-class HowWritten(NamedTuple):
-    """What was written beside the numbers of a column."""
+class Cells(NamedTuple):
+    """A column of text, read as numbers."""
 
-    unit: str = ""
-    limit: str = ""  # the first of the cells such as <5
-    n_limits: int = 0
-
-    def __str__(self) -> str:
-        words = [f"in {self.unit}"] if self.unit else []
-        if self.n_limits:
-            words.append(f"{count(self.n_limits, 'cell')} such as {self.limit} as the limit")
-        return "; ".join(words) or "with marks between thousands"
-
-    def differs_from(self, unit: str | None) -> bool:
-        """Whether numbers are in another unit than this, if both are known."""
-        return bool(self.unit and unit) and same_unit(self.unit) != same_unit(str(unit))
+    numbers: Any
+    bad: Any  # mask of cells that are neither numbers nor missing
+    unit: str | None = None  # beside numbers; "" where there are marks between thousands only
 
 
-def written_numbers(
-    cells: Any, decimal: str, separator: str | None
-) -> tuple[Any, HowWritten] | None:
-    """Read cells (a series of text, null where missing) as numbers of one unit; None if they fail.
+def written_numbers(cells: Any, decimal: str, separator: str | None) -> Cells | None:
+    """Read cells (a series of text, null where missing) as numbers of one unit.
 
-    The second result is what stood beside the numbers. A limit such as <5 is read as 5. What stands
-    between thousands must not be a decimal mark.
+    None if more than a tenth of them are none. The others are ``bad``, and reason enough to refuse
+    a column, but no sign of what it or the file holds. What stands between thousands must not be a
+    decimal mark.
     """
-    seen = cells.drop_nulls()
-    first = _parts(seen.head(FIRST), decimal)
-    if len(seen) == 0 or first["body"].null_count():
+    if _parts(cells.drop_nulls().head(FIRST), decimal)["body"].count() == 0:
         return None
-    parts = _parts(seen, decimal) if len(seen) > FIRST else first
-    if parts["body"].null_count():
+    parts = _parts(cells, decimal)
+    body = parts["body"]
+    bad = cells.is_not_null() & body.is_null()
+    if 10 * bad.sum() > cells.count():
         return None
     # Marks between thousands must surely be that: 1,234 may be a decimal comma, where the file has
     # no commas between its cells.
     mark = "." if decimal == "," else ","
-    marked = parts["body"].filter(parts["body"].str.contains(mark, literal=True))
+    marked = body.filter(body.str.contains(mark, literal=True))
     are_sure = len(marked) == 0 or marked.str.contains(rf"\{mark}.*[.,]").any()
     if not (are_sure or (len(marked) >= ENOUGH if decimal == "," else separator != ";")):
         return None
+    size = pl.col("body").str.replace_all(f"[^0-9\\{decimal}]", "").str.replace(",", ".")
+    size = size.cast(pl.Float64)
     signs = (pl.col("sign") + pl.col("inner")).str.contains("[-−]")
-    body = pl.col("body").str.replace_all(f"[^0-9\\{decimal}]", "").str.replace(",", ".")
-    size = body.cast(pl.Float64)
-    values = parts.select(pl.when(signs).then(-size).otherwise(size)).to_series()
-    units = parts.filter(values != 0).select(
-        (pl.col("before") + pl.col("after")).str.strip_chars()
-    ).to_series()  # fmt: skip
+    parts = parts.select(
+        numbers=pl.when(signs).then(-size).otherwise(size),
+        unit=(pl.col("before") + pl.col("after")).str.strip_chars(),
+    )
+    units = parts.filter(pl.col("numbers") != 0)["unit"]
     if len({same_unit(unit) for unit in units.unique()}) > 1:
         return None
-    limits = seen.filter(parts["limit"] != "")
-    if 2 * len(limits) > len(seen):  # categories such as <18 and >65
-        return None
-    made = pl.select(pl.when(cells.is_not_null()).then(0.0)).to_series()
-    made = made.scatter(cells.is_not_null().arg_true(), values)
-    unit = units[0] if len(units) else ""
-    return made, HowWritten(unit, limits[0] if len(limits) else "", len(limits))
-
-
-def strays_among_written(cells: Any, decimal: str, separator: str | None) -> Any:
-    """Return the mask of the few cells but for which a column would be numbers as written.
-
-    None if there are none, or if they are more than a tenth of the cells.
-    """
-    for mark in dict.fromkeys((decimal, ",")):
-        stray = cells.is_not_null() & _parts(cells, mark)["body"].is_null()
-        if 0 < 10 * stray.sum() <= cells.count():
-            rest = cells.filter(~stray)
-            if written_numbers(rest, mark, separator) is not None:
-                return stray
-    return None
-
-
-def same_unit(unit: str) -> str:
-    """Return what units that are the same have in common: day and days, KG and kg."""
-    return unit.casefold().rstrip("s. ")
+    return Cells(parts["numbers"], bad, units[0] if len(units) else "")
 
 
 def _parts(cells: Any, decimal: str) -> Any:
-    """Return the parts of cells, in columns that are null where a cell is no number."""
+    """Return the parts of cells, in columns; the body is null where a cell is no number."""
     thousands = r"[.'’ \x{a0}\x{202f}]" if decimal == "," else r"[,'’ \x{a0}\x{202f}]"
     mark = f"\\{decimal}"
     # Digits of other scripts are \d too, and no number to polars.
@@ -108,8 +72,8 @@ def _parts(cells: Any, decimal: str) -> Any:
         "D", "[0-9]"
     )
     pattern = (
-        rf"^(?<limit>[<>≤≥]=?)?\s*(?<sign>[-+−]?)\s*(?<before>{CURRENCY})?\s*(?<inner>[-−]?)"
-        rf"(?<body>{body})\s*(?<after>{UNIT})?$"
+        rf"^(?<sign>[-+−]?)\s*(?<before>{CURRENCY})?\s*(?<inner>[-−]?)(?<body>{body})"
+        rf"\s*(?<after>{UNIT})?$"
     )
     groups = cells.str.extract_groups(pattern).struct.unnest()
     return groups.with_columns(pl.exclude("body").fill_null(""))
@@ -121,11 +85,11 @@ def shows_decimal_comma(cells: Any) -> bool:
     seen = cells.drop_nulls()
     if len(seen) == 0 or not seen.head(FIRST).str.contains(",", literal=True).any():
         return False
-    return bool(seen.str.contains(sure).any()) and written_numbers(seen, ",", None) is not None
+    written = written_numbers(seen, ",", None) if seen.str.contains(sure).any() else None
+    return written is not None and not written.bad.any()
 
 
 MOST_STRAYS = 12  # words in a message
-WITH_LABELS = "compare the clusters with it by {label_column}"
 # Dates as text, day, month and year in any order, and a time. Digits of other scripts are \d too,
 # and no date to polars.
 MONTH = r"(?i:jan|feb|m[aä]r|mrz|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])\pL{0,6}\.?"
@@ -140,27 +104,17 @@ COMMA = r"\s*-?\d*,\d+\s*"  # a number with a decimal comma, maybe
 KINDS = {"Boolean": "true and false", "String": "text", "Categorical": "text", "Enum": "text"}
 
 
-class Cells(NamedTuple):
-    """A column of text, read as numbers."""
-
-    numbers: Any
-    bad: Any  # mask of cells that are neither numbers nor missing
-    written: HowWritten | None = None  # what stood beside them, such as a unit
-
-
 def _parsed(source: Source, series: Any) -> Cells:
     layout = source.layout
-    cells = pl.col("cells")
-    missing = cells.is_null() | cells.is_in(list(layout.missing_numbers))
-    frame = series.to_frame("cells").select(cells.str.strip_chars())
-    frame = frame.select(cells=pl.when(~missing).then(cells))
-    values = frame.select(numbers(cells, layout.decimal)).to_series()
-    bad = frame["cells"].is_not_null() & values.is_null()
-    if bad.any():
-        written = written_numbers(frame["cells"], layout.decimal, source.separator)
-        if written is not None:
-            return Cells(written[0], bad & False, written[1])
-    return Cells(values, bad)
+    cells = observed(series, layout.missing_numbers)
+    texts = cells
+    if layout.decimal == ",":
+        texts = cells.set(cells.str.contains(".", literal=True), None)
+        texts = texts.str.replace(",", ".", literal=True)
+    numbers = texts.cast(pl.Float64, strict=False)
+    bad = cells.is_not_null() & numbers.is_null()
+    written = written_numbers(cells, layout.decimal, source.separator) if bad.any() else None
+    return Cells(numbers, bad) if written is None or written.bad.any() else written
 
 
 def observed(series: Any, missing_values: tuple[str, ...]) -> Any:
@@ -236,8 +190,8 @@ def find_numbers(source: Source, roles: Roles) -> None:
             if cells.bad.any():
                 raise _not_numbers(source, j, cells.bad)
             parsed[str(j)] = cells.numbers
-            if cells.written is not None:
-                roles.written[names[j]] = cells.written
+            if cells.unit is not None:
+                roles.written[names[j]] = cells.unit
     frame = source.frame.select(map(str, roles.features)).with_columns(**parsed)
     roles.matrix = _matrix(source, frame, roles.features)
 
@@ -246,45 +200,42 @@ def _check_text(source: Source, kinds: dict[int, str], others: dict[int, str]) -
     """Refuse columns of text that may be meant as numbers, or all if that is asked for."""
     layout = source.layout
     for j in others if layout.text_columns != "drop" else ():
-        if kinds[j] == "text":
-            cells = observed(source.frame[str(j)], layout.missing_numbers)
-            stray = strays_among_written(cells, layout.decimal, source.separator)
-            if stray is not None:
-                raise _not_numbers(source, j, stray)
+        cells = observed(source.frame[str(j)], layout.missing_numbers)
+        for mark in (layout.decimal, ",") if kinds[j] == "text" else ():
+            written = written_numbers(cells, mark, source.separator)
+            if written is not None and written.bad.any():
+                raise _not_numbers(source, j, written.bad)
     refused = others if layout.text_columns == "refuse" else {}
     if layout.text_columns == "categories":
         words = (j for j, kind in kinds.items() if kind == "text")
         free = (j for j in words if source.names[j] not in layout.categorical)
-        refused = {j: "" for j in free if _is_comma(source, _first_cell(source, j))}
+        refused = {j: "" for j in free if _is_comma(source, _first_cell(source, j)[1])}
     if refused:
         raise _refusal(source, {j: kinds[j] for j in refused})
 
 
 def _refusal(source: Source, kinds: dict[int, str]) -> TableError:
     j, kind = next(iter(kinds.items()))
-    cells, example = source.frame[str(j)].drop_nulls(), _first_cell(source, j)
-    if len(cells):
-        where = source.where(int(source.frame[str(j)].is_not_null().arg_max() or 0))
-        kind += f", such as {shown(example)} in {where}"
+    row, example = _first_cell(source, j)
     names = shown_names(source.names[j] for j in kinds)
+    remedy = (
+        'leave such columns out by {text_columns="drop"}; {id_column} is for names of the cases, '
+    )
+    remedy += "and {label_column} for known classes"
     if _is_comma(source, example):
         remedy = 'if these are decimal commas, use {decimal=","} to read them'
     elif source.names[j] == source.layout.weight_column:
         remedy = "{weight_column} must name a column of numbers, what each case counts"
-    elif len(kinds) == 1:
-        remedy = f"leave it out by {{drop}}{{=}}{names}, or "
-        is_unique = cells.n_unique() == len(cells)
-        other = "name the cases by {id_column}" if is_unique else WITH_LABELS
-        remedy += f"{other}{{=}}{names}"
-    else:
-        remedy = 'leave them out by {text_columns="drop"}; for known classes use {label_column}'
     there = "this column holds" if len(kinds) == 1 else "these columns hold"
+    kind += f", such as {shown(example)} in {source.where(row)}"
     return source.layout.error(f"{there} no numbers: {names} ({kind}); {remedy}")
 
 
-def _first_cell(source: Source, j: int) -> str:
-    cells = source.frame[str(j)].drop_nulls()
-    return str(cells[0]) if len(cells) else ""
+def _first_cell(source: Source, j: int) -> tuple[int, str]:
+    """Return the row of the first cell that is there, and its text."""
+    series = source.frame[str(j)]
+    row = int(series.is_not_null().arg_max() or 0)
+    return row, str(series[row])
 
 
 def _is_comma(source: Source, cell: str) -> bool:

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from rskc.files._numbers import find_numbers, kind_of
-from rskc.files._source import Layout, Roles, SetAside, Source, is_number, near, shown, shown_names
+from rskc.files._source import Layout, Roles, Source, is_number, near, shown, shown_names
 from rskc.inputs.columns import (
+    ANNOTATIONS,
     FEWEST_NAMED,
     Recognized,
     are_alike,
@@ -40,12 +41,6 @@ LOOKED_AT = 40  # columns
 MOST_ABOUT = 0.25  # of the columns that may be about features, as a description is
 TOP = 6  # rows among which those with classes are looked for
 CALLS = {None, "P", "M", "A"}  # present, marginal, absent
-OF_ARRAYS = ("AID", "EWEIGHT")  # rows of .pcl and .cdt files
-# What may stand between the names of genes and their values, in lower case.
-ANNOTATIONS = {
-    "chr", "chrom", "chromosome", "start", "end", "stop", "strand", "length", "position", "entrez",
-    "entrezid", "entrez_id", "entrez_gene_id", "locuslink", "cytoband",
-}  # fmt: skip
 MOST_SIDES = 10  # columns that are not values
 MOSTLY = 0.8  # of the cells of a row of classes are words
 
@@ -148,11 +143,8 @@ def _sign(source: Source) -> str | None:
     return sign if are_alike(matrix) else None
 
 
-def without_extras(source: Source) -> Source:
-    """Leave out what formats of genes have beside names and values.
-
-    That are columns that say whether a gene was detected, and weights in .pcl and .cdt files.
-    """
+def without_calls(source: Source) -> Source:
+    """Leave out columns beside those of cases that say whether a gene was detected."""
     counts = Counter(source.names)
     calls = [
         j
@@ -164,15 +156,6 @@ def without_extras(source: Source) -> Source:
     if calls:
         which = f"{count(len(calls), 'column')} of detection calls (P, M or A)"
         source = _without_columns(source, calls, which)
-    first = source.frame["0"].head(3).to_list() if source.cells is None else []
-    is_pcl = {".pcl", ".cdt"} & set(source.layout.path.suffixes) or set(first) & set(OF_ARRAYS)
-    if is_pcl and "GWEIGHT" in source.names and source.layout.features_in_rows == "auto":
-        source = _without(source, [i for i, cell in enumerate(first) if cell in OF_ARRAYS])
-        places = [j for j, name in enumerate(source.names) if name in ("GID", "GWEIGHT")]
-        source = _without_columns(source, places, "weights and tree of a .pcl or .cdt file")
-        ids = source.layout.id_column or source.names[0]
-        layout = replace(source.layout, features_in_rows=True, id_column=ids)
-        source = replace(source, layout=layout)
     return source
 
 
@@ -262,8 +245,7 @@ def _cells(source: Source, row: int) -> list[str]:
 
 def unique_names(names: Sequence[str | None]) -> list[str]:
     """Number names that occur again: TP53, TP53 (2)."""
-    seen, known = Counter[str](), set(names)
-    made = []
+    seen, known, made = Counter[str](), set(names), list[str]()
     for name in names:
         text = unique = "without a name" if name is None else name
         seen[text] += 1
@@ -308,11 +290,9 @@ def _set_text_aside(source: Source, roles: Roles) -> None:
         if name in used or not (is_id or is_class) or kind_of(source, j) == "numbers":
             continue
         if is_class and are_classes(series.len(), series.drop_nulls().n_unique()):
-            column = Recognized(name, "class", "is named like known classes")
-            _set_aside(source, roles, j, column, is_text=True)
+            _set_aside(source, roles, j, Recognized(name, "class", "is named like known classes"))
         elif is_id and _name_cases(series):
-            column = Recognized(name, "id", "is named like an id")
-            _set_aside(source, roles, j, column, is_text=True)
+            _set_aside(source, roles, j, Recognized(name, "id", "is named like an id"))
 
 
 def _set_numbers_aside(source: Source, roles: Roles) -> None:
@@ -328,10 +308,10 @@ def _set_numbers_aside(source: Source, roles: Roles) -> None:
     if recognized and (len(recognized) < len(columns) or roles.categories):
         roles.matrix = np.delete(roles.matrix, list(recognized), axis=1)
         for i, column in recognized.items():
-            _set_aside(source, roles, columns[i], column, is_text=False)
+            _set_aside(source, roles, columns[i], column)
 
 
-def _set_aside(source: Source, roles: Roles, j: int, column: Recognized, is_text: bool) -> None:
+def _set_aside(source: Source, roles: Roles, j: int, column: Recognized) -> None:
     series, role = source.frame[str(j)], "left out"
     roles.features = [feature for feature in roles.features if feature != j]
     if column.kind == "class" and roles.labels is None and series.null_count() == 0:
@@ -340,7 +320,7 @@ def _set_aside(source: Source, roles: Roles, j: int, column: Recognized, is_text
         role, roles.ids = "names", j
     else:
         roles.dropped[column.name] = f"it {column.why}"
-    roles.set_aside.append(SetAside(column.name, column.why, role, is_text, column.kind == "id"))
+    roles.set_aside.append(column._replace(role=role, is_text=kind_of(source, j) != "numbers"))
 
 
 def _roles_by_name(source: Source) -> Roles:
@@ -355,7 +335,7 @@ def _roles_by_name(source: Source) -> Roles:
                 words = f"there is no column {shown(name)}, given as {{{parameter}}}"
                 words += f"; {near(name, source.names)}"
                 raise layout.error(words, parameter, name)
-    dropped = dict(source.left_out) | dict.fromkeys(layout.drop, "asked for")
+    dropped = dict.fromkeys(layout.drop, "asked for")
     kept = [j for j, name in enumerate(source.names) if name not in layout.drop]
     counts = Counter(source.names[j] for j in kept)
     twice = [name for name, count in counts.items() if count > 1 and name]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+import numpy as np
 
 from rskc.exceptions import Phrased
-from rskc.inputs.columns import NONE
+from rskc.inputs.columns import NONE, Recognized
 from rskc.inputs.frames import as_number
 from rskc.inputs.validation import check_choice
 from rskc.utils.wording import as_utf8, count, quoted, shortened
@@ -56,12 +59,6 @@ class _Polars:
 
 
 pl: Any = _Polars()
-
-
-def for_polars(path: Path) -> str | bytes:
-    """Return the name of a file, or its bytes where the name is no UTF-8, which polars expects."""
-    name = os.path.abspath(path)
-    return name if as_utf8(name) == name else path.read_bytes()
 
 
 @dataclass(frozen=True)
@@ -138,23 +135,12 @@ class Source:
     notes: tuple[str, ...] = ()  # what else the file has
     is_upright: bool = False  # where the format says that rows are cases
     id_name: str | None = None  # where the format says which column has the ids
-    left_out: Mapping[str, str] = field(default_factory=dict)  # name and why
     cells: Any = None  # a CSR matrix of the features, whose names follow those of the frame
 
     def error(self, row: int, column: int, template: str) -> TableError:
         """Make an error of a cell."""
         name = shown(self.names[column])
         return self.layout.error(f"{self.where(row)}, column {name}: {template}")
-
-
-class SetAside(NamedTuple):
-    """A column that was recognized as no measurement."""
-
-    name: str
-    why: str  # what it does, such as "counts the cases"
-    role: str  # "names", "classes" or "left out"
-    is_text: bool
-    is_id: bool
 
 
 @dataclass
@@ -165,11 +151,11 @@ class Roles:
     ids: int | None = None
     labels: int | None = None
     dropped: dict[str, str] = field(default_factory=dict)  # names, and why
-    set_aside: list[SetAside] = field(default_factory=list)
+    set_aside: list[Recognized] = field(default_factory=list)
     matrix: Any = None
     categories: dict[int, Any] = field(default_factory=dict)  # text, null where missing
     weights: Any = None  # (n,) case weights
-    written: dict[str, Any] = field(default_factory=dict)  # what stood beside numbers, by name
+    written: dict[str, str] = field(default_factory=dict)  # units of numbers, by name
 
 
 def line_of_names(lines: Iterable[Sequence[Any]]) -> int:
@@ -195,6 +181,14 @@ def is_number(cell: Any) -> bool:
 def titles_note(n: int) -> str:
     """Say that lines above the names of the columns were left out."""
     return f"Left out as titles: {count(n, 'line')} above the names of the columns."
+
+
+def check_text(array: np.ndarray) -> None:
+    """Refuse text with numbers that are no characters; Python makes strings of some of them."""
+    if array.dtype.kind == "U":
+        numbers = np.frombuffer(array.tobytes(), array.dtype.str[0] + "u4")
+        if numbers.max(initial=0) > sys.maxunicode:
+            raise ValueError(f"an array of {array.dtype} holds no text")
 
 
 def literal(text: Any) -> str:

@@ -7,6 +7,7 @@ and before any conversion, 2.0 s and 0.3 GB). Three more runs each on a busy mac
 Where something is odd, the csv module goes through the file once more, slowly, to find the line.
 """
 
+import codecs
 import csv
 import gzip
 import io
@@ -24,7 +25,6 @@ from rskc.files._source import (
     Layout,
     Source,
     TableError,
-    for_polars,
     line_of_names,
     literal,
     pl,
@@ -34,25 +34,20 @@ from rskc.files._source import (
 from rskc.inputs.columns import is_feature_name
 from rskc.inputs.frames import as_number
 
-SEPARATORS = {
-    ".csv": ",;\t|",
-    ".txt": "\t,;| ",
-    **dict.fromkeys((".tsv", ".gct", ".res", ".pcl", ".cdt"), "\t"),
-}
+SEPARATORS = {".csv": ",;\t|", ".txt": "\t,;| ", ".tsv": "\t", ".gct": "\t"}
 MARKS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar", " ": "a space"}
 SAMPLE, SAMPLE_CELLS = 100, 200_000  # rows and cells by which columns are judged, at most
 WIDE = 1000  # columns
-CHUNK = 1 << 24
 NO_DATA = "there is a header in line 1 but no line with data below it"
 
 
 @dataclass(frozen=True)
 class Text:
-    """A file of text, and its bytes if they had to be unpacked or recoded."""
+    """A file of text, and its bytes, unpacked and in UTF-8."""
 
     layout: Layout
     suffix: str
-    data: bytes | None
+    data: bytes
 
     @cached_property
     def separator(self) -> str:
@@ -78,19 +73,9 @@ class Text:
         return line_of_names(cells for _, cells in self.records()) if self.layout.header else 0
 
     @cached_property
-    def n_above(self) -> int:
-        """Lines that are not blank above the cells.
-
-        Below the names .res files have scales, and the number of genes.
-        """
-        first = next((cells for _, cells in islice(self.records(), self.top, None)), [])
-        is_res = {name.strip().lower() for name in first[:2]} == {"description", "accession"}
-        return self.top + (3 if is_res else 1) * self.layout.header
-
-    @cached_property
     def names(self) -> list[str]:
         """Names of the columns; one more, empty, in front if the header is one short, as R's is."""
-        lines = [*islice(self.records(), self.top, self.top + 1), *islice(self.rows(), 1)]
+        lines = list(islice(self.records(), self.top, self.top + 2))
         if not lines:
             raise self.layout.error("the file is empty")
         if not self.layout.header:
@@ -99,10 +84,8 @@ class Text:
             raise self.layout.error(NO_DATA)
         (line, first), (_, second) = lines
         names = [name.strip() for name in first]
-        if self.n_above > self.top + 1:  # of calls, the columns of which have no names
-            return names + [""] * (len(second) - len(names))
         # A table without header would lose its first case.
-        if all(map(_is_number, names)) and not all(name.isdigit() for name in names):
+        if all(map(_is_number, names)) and not all(map(str.isdigit, names)):
             raise self.layout.error(
                 f"line {line} holds numbers where the names of the columns are expected; if the "
                 "table has no names, use {header=False}"
@@ -117,15 +100,11 @@ class Text:
         with self.open() as file:
             rows = csv.reader(file, delimiter=self.separator)
             filled = (number for number, cells in enumerate(rows) if cells)
-            return next(islice(filled, self.n_above, None), 1)
+            return next(islice(filled, self.top + self.layout.header, None), 1)
 
     def open(self) -> IO[str]:
         """Open the file as text, with lines that end where they do for polars."""
-        return io.TextIOWrapper(self.open_bytes(), "utf-8-sig", newline="\n")
-
-    def open_bytes(self) -> Any:
-        """Open the file as bytes."""
-        return self.layout.path.open("rb") if self.data is None else io.BytesIO(self.data)
+        return io.TextIOWrapper(io.BytesIO(self.data), "utf-8-sig", newline="\n")
 
     def records(self, separator: str | None = None) -> Iterator[tuple[int, list[str]]]:
         """Read the cells of the lines that are not blank, header included, and where they begin."""
@@ -139,51 +118,27 @@ class Text:
             except csv.Error as error:
                 words = f"line {line} cannot be understood ({literal(error)})"
                 raise self.layout.error(words) from error
-            except UnicodeDecodeError as error:
-                raise self._encoding_error() from error
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Read the cells of the cases, and the lines where they begin."""
-        return islice(self.records(), self.n_above, None)
-
-    def _encoding_error(self) -> TableError:
-        with self.open_bytes() as raw:
-            for number, line in enumerate(raw, 1):
-                try:
-                    line.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    return self.layout.error(
-                        f"line {number} is not UTF-8 (byte 0x{line[error.start]:02x}); save the "
-                        'file as UTF-8, or say what it is, such as {encoding="cp1252"} of Windows, '
-                        'or "iso-8859-15"'
-                    )
-        return self.layout.error("the file is not UTF-8")
+        return islice(self.records(), self.top + self.layout.header, None)
 
     def line_of(self, row: int) -> str:
         """Name the line of a case."""
         line = next((line for line, _ in islice(self.rows(), row, None)), None)
         return f"row {row + 1}" if line is None else f"line {line}"
 
-    def count(self, *pieces: bytes) -> list[int]:
-        """Count how often bytes occur."""
-        totals = [0] * len(pieces)
-        with self.open_bytes() as raw:
-            while chunk := raw.read(CHUNK):
-                totals = [n + chunk.count(piece) for n, piece in zip(totals, pieces, strict=True)]
-        return totals
-
     def read(self, kinds: list[bool] | None = None, **options: Any) -> Any:
         """Read the cells into columns of text, or of numbers where ``kinds`` says so."""
         known = [False] * len(self.names) if kinds is None else kinds
         schema = {str(j): pl.Float64 if number else pl.String for j, number in enumerate(known)}
         return pl.read_csv(
-            for_polars(self.layout.path) if self.data is None else self.data,
+            self.data,
             has_header=False,
             skip_rows=self.skip,
             schema=schema,
             separator=self.separator,
             decimal_comma=self.layout.decimal == ",",
-            glob=False,
             **({"null_values": list(self.layout.missing_numbers)} | options),
         )
 
@@ -201,53 +156,58 @@ class Text:
 
 def read_text(layout: Layout, suffix: str, packed: bool) -> Source:
     """Read a table of separated text."""
-    text = Text(layout, suffix, _unpacked(layout, packed))
-    names = text.names
+    text = Text(layout, suffix, _bytes(layout, packed))
     try:
+        names = text.names
         frame = _without_blank_lines(text, _with_words_as_they_are(text, _frame(text)))
+    except UnicodeDecodeError as error:
+        cells = text.data.decode("utf-8", "surrogateescape")
+        place = next(re.finditer("[\udc80-\udcff]", cells)).start()
+        line, byte = cells.count("\n", 0, place) + 1, ord(cells[place]) & 255
+        raise layout.error(
+            f"line {line} is not UTF-8 (byte 0x{byte:02x}); save the file as UTF-8, or say what it "
+            'is, such as {encoding="cp1252"} of Windows, or "iso-8859-15"'
+        ) from error
     except pl.exceptions.PolarsError as error:
         words = literal(str(error).splitlines()[0].rstrip("."))
         raise layout.error(f"the file cannot be read ({words})") from error
     if frame.height == 0:
         raise layout.error(NO_DATA)
     notes = (titles_note(text.top),) if text.top else ()
-    return Source(
-        layout, frame, names, text.line_of, parse=True, separator=text.separator, notes=notes
-    )
+
+    def where(row: int) -> str:
+        return Text(layout, suffix, _bytes(layout, packed)).line_of(row)
+
+    return Source(layout, frame, names, where, parse=True, separator=text.separator, notes=notes)
 
 
-def _unpacked(layout: Layout, packed: bool) -> bytes | None:
-    """Return the bytes in UTF-8, if they are not so in the file."""
-    name, data = layout.encoding, None
-    if packed:
-        try:
-            data = gzip.decompress(layout.path.read_bytes())
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            words = f"the compressed file is damaged or cut short ({literal(error)})"
-            raise layout.error(words) from error
-    if name.lower().replace("_", "-") not in ("utf-8", "utf8", "utf-8-sig"):
-        try:
-            return (layout.path.read_bytes() if data is None else data).decode(name).encode()
-        except LookupError as error:
-            raise layout.error(f"there is no {{encoding}}={literal(repr(name))}") from error
-        except UnicodeError as error:
-            raise layout.error(literal(f"the file is not {name} ({error})")) from error
-    with io.BytesIO(data) if data is not None else open(layout.path, "rb") as file:
-        head = file.read(4096)
-        if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raise layout.error('the file is UTF-16; save it as UTF-8 or use {encoding="utf-16"}')
-        if head[:1] == b"!":  # of a series of GEO, in which lines that begin so are no cells
-            return re.sub(rb"(?m)^!.*$", b"", head + file.read())
-        if b"\r" in head and b"\n" not in head and b"\n" not in (cells := head + file.read()):
-            return cells.replace(b"\r", b"\n")
-    return data
+def _bytes(layout: Layout, packed: bool) -> bytes:
+    """Return the bytes of a file, unpacked and in UTF-8."""
+    data = layout.path.read_bytes()
+    try:
+        data = gzip.decompress(data) if packed else data
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        words = f"the compressed file is damaged or cut short ({literal(error)})"
+        raise layout.error(words) from error
+    name = layout.encoding
+    try:
+        if codecs.lookup(name).name not in ("utf-8", "utf-8-sig"):
+            return data.decode(name).encode()
+    except LookupError as error:
+        raise layout.error(f"there is no {{encoding}}={literal(repr(name))}") from error
+    except UnicodeError as error:
+        raise layout.error(literal(f"the file is not {name} ({error})")) from error
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise layout.error('the file is UTF-16; save it as UTF-8 or use {encoding="utf-16"}')
+    # In a series of GEO, lines that begin with ! are no cells.
+    return re.sub(rb"(?m)^!.*$", b"", data) if data[:1] == b"!" else data
 
 
 def _frame(text: Text) -> Any:
     """Read the cells, into columns of numbers where all are."""
     n_columns = len(text.names)
     # polars takes 1.234 for a number also where commas are decimal and it may be a thousand.
-    if text.layout.decimal == "." or text.count(b".") == [0]:
+    if text.layout.decimal == "." or b"." not in text.data:
         n_rows = max(2, min(SAMPLE, SAMPLE_CELLS // n_columns))
         with suppress(pl.exceptions.PolarsError):
             return text.read(text.kinds(n_rows))
@@ -275,15 +235,6 @@ def _with_words_as_they_are(text: Text, frame: Any) -> Any:
     return frame.with_columns(texts.with_columns(pl.when(~others.is_in(missing)).then(others)))
 
 
-def numbers(cells: Any, decimal: str) -> Any:
-    """Turn cells of text into numbers, null where they are none."""
-    if decimal == ",":
-        cells = pl.when(~cells.str.contains(".", literal=True)).then(
-            cells.str.replace(",", ".", literal=True)
-        )
-    return cells.cast(pl.Float64, strict=False)
-
-
 def check_widths(text: Text) -> None:
     """Refuse lines with more or fewer cells than the header, slowly."""
     names, taken = len(text.names), MARKS.get(text.separator, shown(text.separator))
@@ -303,9 +254,9 @@ def _without_blank_lines(text: Text, frame: Any) -> Any:
     if frame.height == 0 or frame[:, -1].null_count() == 0:
         return frame
     blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
-    separators, quotes = text.count(text.separator.encode(), b'"')
-    rows = frame.height + text.layout.header
-    if not quotes and not blank.any() and separators == (frame.width - 1) * rows and not text.top:
+    n_separators = (frame.width - 1) * (frame.height + text.layout.header)
+    is_plain = not blank.any() and not text.top and b'"' not in text.data
+    if is_plain and text.data.count(text.separator.encode()) == n_separators:
         return frame
     check_widths(text)
     if not blank.any():

@@ -2,13 +2,13 @@
 
 import gzip
 import os
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from rskc.files._formats import damage_named
 from rskc.files._numbers import as_text
 from rskc.files._source import Layout, literal, shown, shown_names
 from rskc.files.tables import read_source
@@ -172,14 +172,11 @@ def read_gmt(path: str | os.PathLike, features: Iterable[str]) -> MatchedGroups:
 
 def _groups(layout: Layout) -> Iterator[tuple[str, list[str]]]:
     """Yield the name and the members of each group."""
-    try:
+    if not layout.path.exists():
+        raise layout.error("there is no such file")
+    with damage_named(layout):
         data = layout.path.read_bytes()
         text = (gzip.decompress(data) if layout.path.suffix == ".gz" else data).decode("utf-8-sig")
-    except FileNotFoundError as error:
-        raise layout.error("there is no such file") from error
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        words = getattr(error, "strerror", None) or "it is no text in UTF-8, or damaged"
-        raise layout.error(f"the file cannot be read ({literal(words)})") from error
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue

@@ -26,7 +26,7 @@ from rskc.files._formats import damage_named, of_frame, of_matrix
 from rskc.files._numbers import observed
 from rskc.files._roles import find_roles
 from rskc.files._source import TOO_LARGE, Layout, Roles, Source, needed, pl, shown
-from rskc.files.tables import PARQUET, ColumnRoles, is_pattern, similar
+from rskc.files.tables import PARQUET, ColumnRoles, is_pattern
 from rskc.inputs.categories import MOST_IN_BLOCKS
 from rskc.inputs.columns import MOST_CLASSES, are_classes
 from rskc.inputs.frames import as_number
@@ -273,19 +273,14 @@ def _files(layout: Layout) -> list[str]:
     """Find the files, in the order of the numbers in their names."""
     path = layout.path
     if path.is_dir():
-        inside = (str(file) for file in path.rglob("*") if file.is_file())
-        found = [
-            file
-            for file in inside
-            if file.endswith(PARQUET) and not os.path.basename(file).startswith((".", "_"))
-        ]
-    elif path.exists():
-        found = [str(path)]
-    elif not is_pattern(path):
-        raise layout.error(f"there is no such file or folder{similar(path)}")
+        inside = (file for file in path.rglob("*") if file.is_file())
+        found = [str(file) for file in inside if not file.name.startswith((".", "_"))]
     else:
-        found = [file for file in glob.glob(str(path)) if file.endswith(PARQUET)]
-    if not found or not found[0].endswith(PARQUET):
+        found = [str(path)] if path.exists() else glob.glob(str(path))
+    if not found and not path.exists() and not is_pattern(path):
+        raise layout.error("there is no such file or folder")
+    found = [file for file in found if file.endswith(PARQUET)]
+    if not found:
         raise layout.error(
             "in blocks, tables are read from .npy and from Parquet files, whose names end in "
             ".parquet; use {read_table} for others"
@@ -346,7 +341,7 @@ def _pieces_of(file: str, sizes: list[int], n_columns: int, first: int) -> list[
 
 def _open_npy(layout: Layout) -> tuple[list[Piece], Source]:
     if not layout.path.exists():
-        raise layout.error(f"there is no such file{similar(layout.path)}")
+        raise layout.error("there is no such file")
     with damage_named(layout):
         matrix = np.load(layout.path, mmap_mode="r", allow_pickle=False)
     head = of_matrix(layout, np.atleast_1d(matrix)[:HEAD])

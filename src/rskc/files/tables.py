@@ -20,28 +20,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import issparse
 
-from rskc.files._numbers import HowWritten, all_are_numbers, as_text, observed, shows_decimal_comma
+from rskc.files._numbers import all_are_numbers, as_text, observed, shows_decimal_comma
 from rskc.files._roles import (
     Side,
     find_roles,
     find_side,
     unique_names,
-    without_extras,
+    without_calls,
 )
 from rskc.files._source import (
     MISSING_VALUES,
     Layout,
     Roles,
-    SetAside,
     Source,
     TableError,
     literal,
-    near,
     pl,
     row_number,
     shown,
 )
 from rskc.files._text import SEPARATORS, read_text
+from rskc.inputs.columns import Recognized
 from rskc.inputs.frames import as_number
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class ColumnRoles:
     id_column: str | None
     label_column: str | None
     dropped: Mapping[str, str]
-    set_aside: tuple[SetAside, ...]
+    set_aside: tuple[Recognized, ...]
     categories: Mapping[str, tuple[str, ...]]
 
 
@@ -89,8 +88,8 @@ class Table(ColumnRoles):
     categories : dict
         Columns of categories, and their values.
     written : dict
-        Columns of numbers that were written with units or marks, and how: ``unit``, the first
-        ``limit`` such as <5, and ``n_limits``.
+        Columns of numbers that were written with units or marks, and their units, "" for marks
+        between thousands.
     decimal : str
         The decimal mark, "." or ",".
     in_rows : bool
@@ -123,7 +122,7 @@ class Table(ColumnRoles):
     sha256: str | None
     where: Callable[[int], str] = row_number
     weights: np.ndarray | None = None
-    written: Mapping[str, HowWritten] = field(default_factory=dict)
+    written: Mapping[str, str] = field(default_factory=dict)
     decimal: str = "."
     in_rows: bool = False
     turned: str = ""
@@ -151,12 +150,12 @@ def read_table(
 ) -> Table:
     """Read a table from a file.
 
-    The format goes by the name: .csv, .tsv, .txt, .gct and .res (also .gz), .parquet, .arrow and
+    The format goes by the name: .csv, .tsv, .txt and .gct (also .gz), .parquet, .arrow and
     .feather, .npy, .npz (also of SciPy's save_npz), .xlsx, .h5ad, .mtx (also .gz; with features.tsv
     and barcodes.tsv beside it, rows are features).
 
     Numbers may have a unit, the same in all cells of a column, and marks between thousands: 12%,
-    8.4 kg, $1,200.50. A limit such as <5 is read as 5. ``written`` of the table lists them.
+    8.4 kg, $1,200.50. ``written`` of the table lists them.
 
     Parameters
     ----------
@@ -233,7 +232,7 @@ def read_table(
         if features_in_rows is True and getattr(layout, name) is not None:
             raise layout.error(f"{{{name}}} cannot be used when features are in rows")
     digest = _digest(layout)
-    source = without_extras(without_markers(read_source(layout)))
+    source = without_calls(without_markers(read_source(layout)))
     if decimal == "auto" and source.parse:
         source = _by_commas(source)
     side = find_side(source)
@@ -278,22 +277,15 @@ def _digest(layout: Layout) -> str:
     path = layout.path
     try:
         if not path.is_file():
-            there = f"there is no such file{similar(path)}"
+            is_there = path.exists()
             raise layout.error(
-                "this is a folder or a device; give a file" if path.exists() else there
+                "this is a folder or a device; give a file" if is_there else "there is no such file"
             )
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except (OSError, UnicodeError) as error:
         words = getattr(error, "strerror", None) or str(error)
         raise layout.error(f"the file cannot be opened ({literal(words)})") from error
-
-
-def similar(path: Path) -> str:
-    """Name a file whose name is nearly the same, for the end of a sentence."""
-    names = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
-    words = near(path.name, names)
-    return f"; {words}" if words.startswith("perhaps") else ""
 
 
 def read_source(layout: Layout) -> Source:

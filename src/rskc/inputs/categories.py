@@ -100,17 +100,6 @@ class ColumnCode(NamedTuple):
         deviation = np.sqrt(np.average((ranks - center) ** 2, weights=weights))
         return cls(ORDINAL, tuple(order), (1 / deviation if deviation else 1.0,), center)
 
-    @classmethod
-    def of_plain(cls, kind: Any, categories: Any, scales: Any, center: Any) -> ColumnCode:
-        """Make it of what a file has; ValueError if no fit makes it."""
-        lengths = {NUMBERS: 0, ORDINAL: 1, CATEGORY: len(categories)}
-        values = np.array([*scales, center], np.float64)
-        are_numbers = np.isfinite(values).all() and (values[:-1] > 0).all()
-        are_texts = all(type(category) is str for category in categories)
-        if len(scales) != lengths.get(kind) or not are_numbers or not are_texts:
-            raise ValueError("encoder_ is none that a fit makes")
-        return cls(kind, tuple(categories), tuple(values[:-1].tolist()), float(center))
-
     @property
     def width(self) -> int:
         """Number of features."""
@@ -359,15 +348,14 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
                 cells[:, j] = np.where(np.isnan(cells[:, j]), np.nan, indicators.argmax(axis=1))
         return cells
 
-    def to_plain(self) -> list[list[Any]]:
-        """Return how columns become numbers, in lists of text and numbers."""
-        return [[kind, list(c), list(s), center] for kind, c, s, center in self.columns_]
-
     @classmethod
     def from_plain(cls, columns: Any, names: np.ndarray | None = None) -> CategoryEncoder:
-        """Return the encoder of such lists; ValueError if no fit makes them."""
+        """Return the encoder with ``columns_`` of lists of text and numbers, as in a file."""
         encoder = cls()
-        encoder.columns_ = [ColumnCode.of_plain(*column) for column in columns]
+        encoder.columns_ = [
+            ColumnCode(kind, tuple(categories), tuple(scales), center)
+            for kind, categories, scales, center in columns
+        ]
         encoder.n_features_in_ = len(encoder.columns_)
         if names is not None:
             encoder.feature_names_in_ = names

@@ -5,41 +5,22 @@ whole numbers alone are no sign, since counts and scores are measurements too.
 """
 
 import re
+import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from rskc.utils.wording import count, quoted
 
-# A name is split into words; the last one decides: patient_id, sampleID, true label.
-IDS = {
-    "id", "identifier", "uuid", "guid", "barcode", "accession", "zip", "zipcode", "postcode",
-    "phone",
-}  # fmt: skip
-# Words that name cases only where they are the whole name: not "body mass index".
-ALONE = {
-    "sample", "samples", "patient", "subject", "participant", "case", "index", "idx", "row", "rows",
-    "rowname", "rownames", "observation", "obs", "record", "individual", "specimen", "person",
-    "customer", "client", "number", "no", "nr", "unnamed", "rownum", "sn", "serial",
-}  # fmt: skip
+LISTS = tomllib.loads(Path(__file__).with_name("columns.toml").read_text("utf-8"))
+WORDS = {name: set(words) for name, words in LISTS.items()}
+IDS, ALONE, CASES = WORDS["ids"], WORDS["alone"], WORDS["cases"]
+CLASSES, OUTCOMES, MEASURES = WORDS["classes"], WORDS["outcomes"], WORDS["measures"]
+FEATURES, ANNOTATIONS = WORDS["features"], WORDS["annotations"]
 # Words that name cases where they end a name, and its values never repeat: order no, KundenNr.
 NUMBERS = {"nr", "no", "nummer"}
-CLASSES = {
-    "label", "labels", "class", "classes", "group", "groups", "target", "targets", "outcome",
-    "species", "diagnosis", "subtype", "type", "category", "cluster", "clusters", "celltype", "cls",
-    "phenotype", "cultivar", "truth", "status", "survived", "died", "event", "relapse",
-}  # fmt: skip
-# Words of an outcome that somebody would rather explain than cluster by.
-OUTCOMES = {
-    "churn", "churned", "converted", "conversion", "default", "defaulted", "fraud", "fraudulent",
-    "responded", "response", "purchased", "bought", "cancelled", "canceled", "subscribed", "left",
-    "exited", "attrition", "died", "death", "survived", "relapsed", "readmitted", "failed", "spam",
-}  # fmt: skip
-FEATURES = {
-    "gene", "genes", "probe", "probes", "probeset", "feature", "features", "symbol", "transcript",
-    "ensembl", "protein", "metabolite", "otu", "taxon", "snp", "variable", "analyte", "peptide",
-}  # fmt: skip
 # Identifiers of genes and probes, and symbols of genes that hardly any table is without.
 OF_FEATURES = re.compile(
     r"\w+_at|AFFX-.+|ENS[A-Z]*[GTP]\d{6,}(\.\d+)?|ILMN_\d+|A_\d+_P\d+|[NX][MRP]_\d+(\.\d+)?"
@@ -47,12 +28,6 @@ OF_FEATURES = re.compile(
     re.IGNORECASE,
 )
 GENES = {"ACTB", "GAPDH", "TP53", "MYC", "EGFR", "CD4", "VIM", "JUN"}
-# Measurements by which a table may be sorted.
-MEASURES = {
-    "age", "amount", "count", "date", "day", "depth", "distance", "dose", "height", "hour",
-    "length", "level", "month", "position", "price", "rank", "score", "size", "time", "total",
-    "value", "week", "weight", "x", "y", "year",
-}  # fmt: skip
 FIRST_DATE, LAST_DATE = 19000101, 21001231  # days as whole numbers
 FEWEST_NAMED = 6  # columns that may be cases
 WIDER = 3.0  # times that distances between quartiles of cases differ
@@ -63,7 +38,6 @@ MOST_CLASSES = 30
 MANY_ROWS, ROWS_PER_COLUMN = 1000, 5
 # Or if this share of its columns is named like cases, with numbers: sample_1, Patient 2, GSM3.
 MOST_COLUMNS = 0.75
-CASES = {"tumor", "tumour", "cell", "donor", "mouse", "animal", "control", "ctrl", "gsm", "tcga"}
 LETTERS = {"s", "p", "c", "n", "t"}  # S1, P1: of cases where nothing says what the rows are
 # What people write for a missing cell where only numbers fit. 99 is one among short scales only.
 CODES = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 99.0, 999.0, 9999.0, 99999.0)
@@ -79,6 +53,8 @@ class Recognized(NamedTuple):
     name: str
     kind: str  # "id", "class" or "date"
     why: str  # what it does: "counts the cases"
+    role: str = "left out"  # or "names", "classes"
+    is_text: bool = False
 
 
 def words_of(name: str) -> list[str]:
@@ -128,7 +104,8 @@ def classes_of_names(names: Sequence[str]) -> list[str] | None:
     ALL, ALL, AML, and ALL, ALL.1, AML as R and pandas make them differ. Few of them are distinct.
     """
     stems = [(re.sub(r"\.\d+$", "", str(name)), str(name)) for name in names]
-    classes = [stem if stem in set(names) else name for stem, name in stems]
+    known = set(names)  # once: of 24,000 names it took a minute
+    classes = [stem if stem in known else name for stem, name in stems]
     n_distinct, n = len(set(classes)), len(classes)
     few = n_distinct <= max(2, min(MOST_CLASSES, n // 2))
     return classes if n >= FEWEST_NAMED and few and all(classes) else None
@@ -153,6 +130,11 @@ def are_classes(n: int, n_distinct: int) -> bool:
 def are_names(n: int, n_distinct: int) -> bool:
     """Whether there are enough values to name the cases: half as many as cases, or more."""
     return n_distinct > 2 and 2 * n_distinct >= n
+
+
+def same_unit(unit: str) -> str:
+    """Return what units that are the same have in common: day and days, KG and kg."""
+    return unit.casefold().rstrip("s. ")
 
 
 def recognize(names: Sequence[str], matrix: np.ndarray) -> dict[int, Recognized]:

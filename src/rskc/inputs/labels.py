@@ -15,22 +15,16 @@ class Labels(NamedTuple):
     names: np.ndarray  # the labels, by number; a missing one is the last
 
 
-def read_one(**given: Any) -> Labels:
-    """Read one list of labels."""
-    ((name, labels),) = given.items()
-    return _read(name, labels)
-
-
 def read_two(**given: Any) -> tuple[Labels, Labels]:
     """Read two lists of labels of the same cases."""
-    (a, b), (first, second) = given, (_read(name, labels) for name, labels in given.items())
+    (a, b), (first, second) = given, (read_labels(name, labels) for name, labels in given.items())
     n, other = len(first.codes), len(second.codes)
     if n != other:
         raise ValueError(f"{a} has {n} labels and {b} has {other}; they must label the same cases.")
     return first, second
 
 
-def _read(name: str, labels: Any) -> Labels:
+def read_labels(name: str, labels: Any) -> Labels:
     """Assign numbers to labels: in sorted order if they are numbers or dates, else as first seen.
 
     Objects need not be sortable, and sorting a million strings takes half a second.
