@@ -13,7 +13,7 @@ import numpy as np
 
 from rskc.engines import Engine, Partitions, engine_for
 from rskc.solver import Problem, Starts
-from rskc.solver.alternate import examine, lloyd, weigh
+from rskc.solver.alternate import lloyd, weigh
 
 MOST_ITERATIONS = 25
 
@@ -85,5 +85,7 @@ def _between_of_both_rules(
     engine: Engine, problem: Problem, partition: Any, weights: np.ndarray
 ) -> np.ndarray:
     """B_j over the cases that steps (b)-(d) keep."""
-    _, kept, sums = examine(engine, problem, partition)
+    groups, labels = partition.groups, partition.labels
+    sums = engine.sums_near(None, groups, problem.n_clusters)
+    _, kept, sums = engine.take_out_farthest(groups, labels, sums, problem.n_trim)
     return engine.between(sums, kept, weights)

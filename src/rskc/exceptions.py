@@ -67,15 +67,14 @@ class ColumnWarning(Phrased, UserWarning):
 
 
 class OverflowedError(Phrased, ValueError):
-    """The squares of the data overflow; ``place`` says where the largest cell is, if known."""
+    """The squares of the data overflow."""
 
-    def __init__(self, largest: float, place: str = ""):
-        self.largest, self.place = largest, place
+    def __init__(self, largest: float):
+        self.largest = largest
         super().__init__(
-            "The squares of {X} overflow: it has cells of up to {largest}{place}. Rescale its "
-            "columns, or raise {trim} if these cells are outlying.",
+            "The squares of {X} overflow: it has cells of up to {largest}. Rescale its columns, or "
+            "raise {trim} if these cells are outlying.",
             largest=f"{largest:.3g}",
-            place=f", the largest in {place}" if place else "",
         )
 
 
