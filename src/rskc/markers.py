@@ -15,6 +15,7 @@ from scipy.sparse import issparse
 from rskc.inputs.arrays import masses_of, to_numpy_pair
 from rskc.inputs.validation import check_integer, check_real, validated
 from rskc.model.fitted import number_names, number_weights, unequal_weights
+from rskc.model.summary import check_cases
 from rskc.utils.wording import short_repr
 
 __all__ = ["MarkerEffects", "marker_effects"]
@@ -98,11 +99,8 @@ def marker_effects(model: Any, X: Any) -> MarkerEffects:
            [10.,  0.]])
     """
     model, X = to_numpy_pair(model, X)
-    table, n = validated(model, X, False, model.cluster_centers_.dtype), len(model.labels_)
-    if table.shape[0] != n:
-        raise ValueError(
-            f"X has {table.shape[0]} cases and the model was fitted to {n}; give the data of fit."
-        )
+    table = validated(model, X, False, model.cluster_centers_.dtype)
+    check_cases(model, table.shape[0])
     return effects_of(model, table)
 
 

@@ -11,6 +11,7 @@ from rskc.inputs.validation import check_choice, check_integer
 from rskc.metrics import revised_silhouette
 from rskc.model.fitted import JudgedCases, judge_cases, thresholds_of
 from rskc.model.outliers import Distances, Thresholds
+from rskc.model.summary import check_cases
 from rskc.pictures import models as pictures
 from rskc.pictures.palette import GRAY, INK, cluster_colors, cluster_markers
 from rskc.utils.wording import count, percent
@@ -364,11 +365,7 @@ class OutlierDisplay:
         check_integer("n_names", n_names, 0)
         model, X = pictures.check_fitted(model, X)
         cases = judge_cases(model, X)
-        if (n := len(cases.labels)) != len(model.labels_):
-            raise ValueError(
-                f"X has {n} cases and the model was fitted to {len(model.labels_)}: which cases "
-                "were trimmed is known for those of the fit only; give the X that was given to fit."
-            )
+        check_cases(model, len(cases.labels))
         return cls(
             cases.weighted,
             cases.unweighted,

@@ -156,7 +156,7 @@ class ResultsMixin:
         if X is None:
             return frame
         observed, n = observed_share(model, X), len(frame)
-        _check_cases(model, len(observed))
+        check_cases(model, len(observed))
         second: Any = [pd.NA] * n
         silhouettes = np.full(n, np.nan)
         if len(model.cluster_centers_) > 1:
@@ -219,7 +219,8 @@ def in_units(frame: Any, units: Mapping[str, Any]) -> Any:
     return frame
 
 
-def _check_cases(model: Any, m: int) -> None:
+def check_cases(model: Any, m: int) -> None:
+    """Refuse another number of cases than a model was fitted to."""
     if m != (n := len(model.labels_)):
         raise ValueError(f"X has {m} cases and the model was fitted to {n}; give the data of fit.")
 
@@ -244,7 +245,7 @@ def cells_frame(model: Any, X: Any) -> Any:
 
     centers = fitted.by_column(model, model.cluster_centers_)
     cells = fitted.by_column(model, validated(model, X, False, centers.dtype))
-    _check_cases(model, cells.shape[0])
+    check_cases(model, cells.shape[0])
     rows, columns = model.outlying_cells_.nonzero()
     values = np.asarray(to_dense(cells[rows, columns])).ravel()
     own_centers = centers[model.labels_[rows], columns]

@@ -378,11 +378,12 @@ class Stability(Search):
         return CLEAR if is_apart else UNKNOWN
 
     def _is_apart(self, fit: Fits) -> bool:
-        """Whether clusters, small ones among them, are far apart, and most of them stable."""
-        if not fit.separation >= MIN_SEPARATION or fit.n_clusters == 2:
+        """Whether clusters, small ones among them, are far apart, and most but not all stable."""
+        if fit.stability >= self.threshold or not fit.separation >= MIN_SEPARATION:
             return False
         share = np.mean(fit.cluster_stability >= self.threshold)
-        return bool(fit.smallest <= SMALL_CLUSTER and share >= MIN_STABLE_SHARE)
+        small = fit.smallest <= SMALL_CLUSTER and fit.n_clusters > 2
+        return bool(small and share >= MIN_STABLE_SHARE)
 
     def _is_sure(self, fit: Fits) -> bool:
         """Whether clusters are stable, or far apart, and not only nearly stable."""
@@ -458,13 +459,13 @@ class Stability(Search):
         if K > 1:
             fit = fits[K]
             how_many = "Both" if K == 2 else f"All {K}"
-            if some_unstable := fit.stability < self.threshold and self._is_apart(fit):
+            if self._is_apart(fit):
                 how_many = f"{np.sum(fit.cluster_stability >= self.threshold)} of {K}"
             text = (
                 f"{how_many} clusters are stable: the least stable one has a median Jaccard index "
                 f"of {fit.stability:.2f} over the half-samples"
             )
-            if some_unstable:
+            if self._is_apart(fit):
                 text += (
                     ", which hold few cases of a small cluster; but any two clusters are "
                     f"{fit.separation:.1f} standard deviations apart or more"
