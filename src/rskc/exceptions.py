@@ -69,14 +69,6 @@ class ColumnWarning(Phrased, UserWarning):
 class OverflowedError(Phrased, ValueError):
     """The squares of the data overflow."""
 
-    def __init__(self, largest: float):
-        self.largest = largest
-        super().__init__(
-            "The squares of {X} overflow: it has cells of up to {largest}. Rescale its columns, or "
-            "raise {trim} if these cells are outlying.",
-            largest=f"{largest:.3g}",
-        )
-
 
 class ComparisonError(Phrased, ValueError):
     """Two solutions, ``a`` and ``b``, are not about the same cases or features."""

@@ -82,4 +82,5 @@ def test_ids_of_which_one_repeats_stay(first):
     assert labels["case"].tolist() == ids
     put(table(customer_id=[*ids[:30], *ids[:10]]))
     told = flat(run("fit", "t.csv", "-k", "2", "--no-report", "--force").stderr)
-    assert "; to name the cases by one, add --id-column NAME" in told
+    text, number = "one, add --id-column NAME", "it, add --id-column customer_id"
+    assert f"; to name the cases by {text if first else number}" in told

@@ -222,7 +222,11 @@ def overflow_explained(engine: Engine) -> Iterator[None]:
     try:
         yield
     except FloatingPointError:
-        raise OverflowedError(engine.largest_cell()) from None
+        raise OverflowedError(
+            "The squares of {X} overflow: it has cells of up to {largest}. Rescale its columns, or "
+            "raise {trim} if these cells are outlying.",
+            largest=f"{engine.largest_cell():.3g}",
+        ) from None
 
 
 def _solve(

@@ -459,13 +459,13 @@ class Stability(Search):
         if K > 1:
             fit = fits[K]
             how_many = "Both" if K == 2 else f"All {K}"
-            if self._is_apart(fit):
+            if is_apart := self._is_apart(fit):
                 how_many = f"{np.sum(fit.cluster_stability >= self.threshold)} of {K}"
             text = (
                 f"{how_many} clusters are stable: the least stable one has a median Jaccard index "
                 f"of {fit.stability:.2f} over the half-samples"
             )
-            if self._is_apart(fit):
+            if is_apart:
                 text += (
                     ", which hold few cases of a small cluster; but any two clusters are "
                     f"{fit.separation:.1f} standard deviations apart or more"
