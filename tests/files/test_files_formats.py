@@ -234,7 +234,7 @@ def test_damaged_packed_files_are_one_sentence(tmp_path, beside):
             read_table(tmp_path / "m.mtx.gz")
 
 
-def test_workbooks_with_cells_far_from_all_others_are_refused(book):
+def test_workbooks_that_take_far_more_than_the_file_are_refused(book):
     """The reader would make 17 billion cells of the first one."""
     path = book(one=[["a", "b"], [1, 2], [2, 5]])
     opened = openpyxl.load_workbook(path)
@@ -244,6 +244,10 @@ def test_workbooks_with_cells_far_from_all_others_are_refused(book):
         if n is not None:
             assert len(read_table(path).data) == n
     assert "its cells lie as far apart as 1048576 x 16384" in complaint(path)
+    book(one=[["a"], [1], [2]])
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/more.xml", bytes(100_000_000))
+    assert "it unpacks to 1000" in complaint(path)
 
 
 @pytest.mark.parametrize("notes", [[], [["Made", "by", "hand"]]])

@@ -38,7 +38,7 @@ def prepared(preparer: Any, frame: Any) -> Any:
     if is_sparse(frame):
         values = preparer.transform(frame.sparse.to_coo().tocsr())
         return pd.DataFrame.sparse.from_spmatrix(values, **names)
-    if has_categories(frame):
+    if any(str(dtype) == "category" for dtype in set(frame.dtypes)):
         preparer.feature_names_in_ = np.asarray(frame.columns, dtype=object)
         return preparer.transform(frame)
     return pd.DataFrame(preparer.transform(frame.to_numpy()), **names, copy=False)
@@ -47,11 +47,6 @@ def prepared(preparer: Any, frame: Any) -> Any:
 def is_sparse(frame: Any) -> bool:
     """Whether the columns of a frame are sparse."""
     return all(hasattr(dtype, "fill_value") for dtype in frame.dtypes)
-
-
-def has_categories(frame: Any) -> bool:
-    """Whether a frame holds categories beside numbers, or nothing else."""
-    return any(str(dtype) == "category" for dtype in set(frame.dtypes))
 
 
 def fit_preparer(asked: Preparing, frame: Any) -> Any:

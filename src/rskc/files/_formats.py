@@ -275,12 +275,20 @@ READERS = {
 MOST_EMPTY, PER_ENTRY = 1_000_000, 10
 # Cells of a sheet, from its first to its last: so many, and twenty times those that are there.
 MOST_CELLS, PER_CELL = 4_000_000, 20
+# Bytes that a workbook unpacks to: so many, and two hundred times those that it takes.
+MOST_BYTES, PER_BYTE = 1 << 26, 200
 CELL = re.compile(rb'<(?:\w+:)?(?:c|row)\b[^>]*?\br="([A-Z]{0,3})([0-9]+)"')
 
 
 def check_workbook(path: Path) -> None:
-    """Refuse a workbook with cells far from all others: its reader makes every cell between."""
+    """Refuse a workbook that unpacks to far more than it takes, or has cells far from all others.
+
+    Its reader makes every cell from the first to the last of a sheet.
+    """
     with zipfile.ZipFile(path) as archive:
+        n_bytes = sum(entry.file_size for entry in archive.infolist())
+        if n_bytes > MOST_BYTES + PER_BYTE * path.stat().st_size:
+            raise ValueError(f"it unpacks to {n_bytes} bytes")
         for name in archive.namelist():
             if not re.search(r"worksheets/[^/]*\.xml$", name):
                 continue

@@ -305,15 +305,11 @@ class Stability(Search):
                 masses = sample.take(~fit.full["outliers"]).masses
                 apart = separation(*self._cells(smooth, fit), masses)
                 fit.separation = float(apart[~np.eye(K, dtype=bool)].min())
-        candidates = [
-            K
-            for K, fit in sorted(fits.items(), reverse=True)
-            if fit.stability >= self.near_threshold or self._is_apart(fit)
-        ]
         numbers: dict[str, list[int]] = {CLEAR: [], UNKNOWN: [], NONE: []}
         found: set[str] = set()  # kinds of which a number passes the level
-        for K in candidates:
-            fit = fits[K]
+        for K, fit in sorted(fits.items(), reverse=True):
+            if fit.stability < self.near_threshold and not self._is_apart(fit):
+                continue
             if self.n_references:
                 self._compare(sample, fit, runner)
             if not self._is_stable(fit) or fit.cloud.p_value > max(WEAK_LEVEL, self.level):

@@ -121,7 +121,11 @@ def _doubled(
         trimmed = labels_of(partitions.groups < 0) * 1.0  # any of them is drawn
         lost = table.cases(arrays.draw(trimmed, labels, uniforms[:, :n_lost]))
         centers = np.concatenate([centers, lost], axis=1)
-        n_trim = min(n_trim, _n_far(table, centers, partitions.within / (table.mass - n_trim)))
+        # No more than cost much more than the mean of their run.
+        bars = (FAR_COST * (partitions.within / (table.mass - n_trim))).tolist()
+        far = table.assign(centers).costs
+        most = max(arrays.count(far[run, ...] > bar) for run, bar in enumerate(bars))
+        n_trim = min(n_trim, int(most))
     more = replace(problem, n_clusters=2 * K, n_trim=n_trim, max_iter=DOUBLED_ITERATIONS, tol=0.0)
     sums = table.sums(lloyd(table, centers, more).groups, 2 * K)
     if n_lost:
@@ -129,12 +133,6 @@ def _doubled(
         small = sums.counts <= np.maximum(1, SMALL_SHARE * mean)
         sums.totals[small], sums.counts[small] = 0, 0
     return merged(sums, K, table.weights[0]).means()
-
-
-def _n_far(table: Table, centers: np.ndarray, means: np.ndarray) -> int:
-    """Return how many cases cost much more than the mean of their run: the most of any run."""
-    costs, bars = table.assign(centers).costs, (FAR_COST * means).tolist()
-    return int(max(table.arrays.count(costs[run, ...] > bar) for run, bar in enumerate(bars)))
 
 
 def split(
