@@ -104,7 +104,7 @@ def between_neighbors(
     gaps : ndarray of shape (fits, K, K)
         Squared distances of the centers.
     weights : ndarray of shape (n,), optional
-        What cases count.
+        Case weights.
 
     Returns
     -------
@@ -152,7 +152,7 @@ def separation(
     labels : ndarray of shape (n,)
         Clusters 0 .. K - 1, each of two cases or more.
     masses : ndarray of shape (n,), optional
-        What cases count.
+        Case weights.
     """
     own = np.ones(len(labels)) if masses is None else masses
     members = np.eye(labels.max() + 1)[labels] * own[:, None]
